@@ -66,7 +66,8 @@ def _with_agent_events(original: Callable[..., Any]) -> Callable[..., Any]:
                 if type(step).__name__ == "FinalAnswerStep":
                     output = step.output
                 yield step
-        except GeneratorExit:
+        except GeneratorExit:  # the crew reads no more, such as after the final answer
+            report("agent.completed", {**subject, "output": output})
             raise
         except BaseException as error:
             report("agent.error", {**subject, "error": error_text(error)})

@@ -221,6 +221,7 @@ SMOLAGENTS_CREW = CREW[: CREW.index("pilot =")].replace(
     'pilot = Agent("Pilot", [tide])\nfailing = Agent("Pilot", [broken])\n'
     'mute = Agent("Pilot", [unreadable])\n'
     'def kickoff():\n    assert os.environ["HF_HUB_DISABLE_TELEMETRY"]\n    return pilot.run("Ahoy", True)\n'
+    'def streamed():\n    return next(step.output for step in pilot._run_stream("Ahoy") if step)\n'
 )
 AUTOGEN = {
     "autogen_core/__init__.py": "",
@@ -483,6 +484,14 @@ async def test_a_prompt_that_is_a_list_of_objects_is_json(
     api.entrypoint, api.input = "main:pilot", {"prompt": [{"role": "user", "content": "Ahoy"}]}
     await pod.run()
     assert api.result["output"] == '[{"role": "user", "content": "Ahoy"}]!'
+
+
+async def test_a_stream_of_smolagents_that_is_not_read_to_its_end(pod: Any, api: Any) -> None:
+    lay(pod, SMOLAGENTS, SMOLAGENTS_CREW)
+    api.entrypoint = "main:streamed"
+    await pod.run()
+    assert api.result["output"] == "Ahoy!"
+    assert reported(api)[-1] == ("agent.completed", {"agent": "Pilot", "task": "Ahoy", "output": "Ahoy!"})
 
 
 async def test_agents_of_autogen_in_a_team(pod: Any, api: Any) -> None:
