@@ -22,7 +22,7 @@ INPUT_VARIABLE = "CREWYARD_INPUT"
 
 # A longer variable would keep the script from starting other programs.
 _MAX_VARIABLE_BYTES = 65536
-_MAX_LINE_CHARACTERS = 1 << 20
+_MAX_LINE_CHARACTERS = 1 << 24
 
 
 # Classes of command lines; typer has a copy of click inside.
@@ -149,20 +149,29 @@ class _LastLineOutput(io.TextIOWrapper):
     def __init__(self, replaced: io.TextIOWrapper) -> None:
         super().__init__(replaced.buffer, encoding="utf-8", errors="backslashreplace", line_buffering=True)
         self._replaced = replaced  # its end would close the buffer
-        self._last = self._current = ""
+        self._last = ""
+        self._parts: list[str] = []  # of the line that has not ended
+        self._characters = 0
 
     def write(self, text: str, /) -> int:
         """Write `text` and remember its last line."""
         *whole, rest = text.split("\n")
         for part in whole:
-            line, self._current = (self._current + part)[:_MAX_LINE_CHARACTERS], ""
+            self._add(part)
+            line = "".join(self._parts)
             self._last = line if line.strip() else self._last
-        self._current = (self._current + rest)[:_MAX_LINE_CHARACTERS]
+            self._parts, self._characters = [], 0
+        self._add(rest)
         return super().write(text)
+
+    def _add(self, part: str) -> None:
+        if part and self._characters <= _MAX_LINE_CHARACTERS:
+            self._parts.append(part)
+            self._characters += len(part)
 
     def value(self) -> object:
         """Return the last line as JSON if it is an object or array, else None."""
-        line = (self._current if self._current.strip() else self._last).strip()
+        line = ("".join(self._parts).strip() or self._last).strip()
         if not line.startswith(("{", "[")):
             return None
         try:

@@ -231,6 +231,14 @@ async def test_an_input_too_large_for_a_variable_is_on_standard_input(pod: Any, 
     assert api.result["output"] == [200_000, False]
 
 
+async def test_a_very_long_last_line_of_a_script_is_an_artifact(pod: Any, api: Any) -> None:
+    api.entrypoint = "main.py"
+    pod.crew("import sys\nfor part in ('[\"', 'x' * 2_000_000, '\"]'):\n    sys.stdout.write(part)")
+    await pod.run()
+    assert (api.result["outcome"], api.result["output_artifact"]) == ("succeeded", "output.json")
+    assert api.artifacts["output.json"][-1].size == 2_000_004
+
+
 @pytest.mark.parametrize(
     ("entrypoint", "part"),
     [("crew.jsonc", "needs a CrewAI"), ("flow.yaml", "needs a CrewAI"), ("none.yaml", "cannot be read")],
