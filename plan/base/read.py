@@ -18,6 +18,7 @@ MAX_BYTES = 64 << 10
 MAX_INSTRUCTIONS = 500
 MAX_PATH_LENGTH = 256
 """As of `spec.build.dockerfile`; it is in the plan, which must fit into a termination message."""
+_MAX_DEFAULT_LENGTH = 512
 _EXECUTED = ("FROM", "RUN", "COPY", "ADD", "ENV", "ARG", "LABEL", "WORKDIR", "SHELL")
 # A run calls the crew as the crews' user, without a volume, and nothing is built on its image.
 _WITHOUT_EFFECT = (
@@ -122,7 +123,10 @@ def _executed(path: str, found: Sequence[Instruction]) -> Iterator[Instruction]:
         if each.word == "FROM":
             each = _checked_from(path, each, defaults, stages)
         elif each.word == "ARG" and not stages:
-            defaults.update(_arguments(each))
+            for name, value in _arguments(each).items():
+                expanded = _expanded(value, defaults)
+                # The name of an image is shorter; each may double the ones before it.
+                defaults[name] = expanded if len(expanded) <= _MAX_DEFAULT_LENGTH else ""
         elif not stages:
             raise _refused(path, each.line, f"{each.word} is before FROM", "Only ARG may be before FROM.")
         elif each.word == "RUN":
@@ -147,7 +151,7 @@ def _checked_from(path: str, each: Instruction, defaults: dict[str, str], stages
         raise _refused(
             path, each.line, f"FROM {each.arguments[:100]} is not valid", "Write FROM image AS name."
         )
-    image = _VARIABLE.sub(lambda found: _default(found, defaults), match[1])
+    image = _expanded(match[1], defaults)
     if "$" in image or not image:
         raise _refused(
             path,
@@ -171,8 +175,13 @@ def _arguments(each: Instruction) -> dict[str, str]:
     return {name: value for name, _, value in (word.partition("=") for word in words)}
 
 
+def _expanded(text: str, defaults: dict[str, str]) -> str:
+    """Return the text with the defaults of its variables."""
+    return _VARIABLE.sub(lambda found: _default(found, defaults), text)
+
+
 def _default(found: re.Match[str], defaults: dict[str, str]) -> str:
-    """Return the default of a variable in FROM; the text itself where it has none."""
+    """Return the default of a variable; the text itself where it has none."""
     return defaults.get(found[1] or found[2]) or found[3] or found[0]
 
 

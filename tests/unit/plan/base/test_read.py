@@ -119,6 +119,14 @@ def test_variables_of_from_are_resolved() -> None:
     ]
 
 
+def test_a_default_of_arg_may_have_the_ones_before_it() -> None:
+    text = "ARG V=3.12\nARG TAG=${V}-slim I=python:$TAG\nFROM $I\n"
+    assert "FROM python:3.12-slim" in generated(planned(text))
+    doubled = "".join(f"ARG V{number}=$V{number - 1}$V{number - 1}\n" for number in range(1, 200))
+    with pytest.raises(PlanError, match=r"line 201: the image one:\$V199 has a variable without a value"):
+        planned(f"ARG V0=1\n{doubled}FROM one:$V199\n")
+
+
 def test_an_image_loses_its_user_and_a_stage_with_run_gets_settings_of_apt() -> None:
     text = "ARG V=1\nFROM one AS Base\nRUN make\nFROM two AS more\nCOPY data /x\nFROM base\nRUN true\n"
     text += "COPY --from=BASE --chown=1:1 /x /y\nCOPY --from=0 /x /z\n"
