@@ -26,6 +26,7 @@ def result(value: object, limit: int, artifacts: str) -> dict[str, object]:
     name = OUTPUT_NAME
     for number in range(2, 1000):
         try:
+            os.makedirs(artifacts, exist_ok=True)  # the crew may have removed it
             with open(os.path.join(artifacts, name), "xb") as file:
                 file.write(written)
             return {"result": None, "output_artifact": name}

@@ -662,13 +662,14 @@ def test_a_large_output_becomes_an_artifact_beside_the_crews_own(tmp_path: Path)
     assert report == {"result": None, "output_artifact": "output-2.json"}
     assert json.loads((tmp_path / "output-2.json").read_text()) == ["x" * 200]
     assert (tmp_path / "output.json").read_text() == "mine"
-    lost = result(["x" * 200], 100, str(tmp_path / "none"))["failure"]
+    lost = result(["x" * 200], 100, str(tmp_path / "output.json"))["failure"]
     assert isinstance(lost, dict)
     assert lost["reason"] == "ArtifactsLost"
 
 
 async def test_a_large_output_is_stored_and_named(pod: Any, api: Any) -> None:
-    pod.crew("def kickoff():\n    return {'text': 'x' * 100_000}")
+    # Some crews clear the directory by removing it.
+    pod.crew("import os\ndef kickoff():\n    os.rmdir('artifacts')\n    return {'text': 'x' * 100_000}")
     await pod.run()
     assert (api.result["output"], api.result["output_artifact"]) == (None, "output.json")
     assert "The output is the artifact output.json: it has more than" in api.events[-1]["data"]["message"]
