@@ -11,6 +11,7 @@ from .hint import hint
 
 MAX_FAILURE_BYTES = 2048
 _MAX_FRAMES = 6
+_MAX_MEMBERS = 3
 # What parsers of a command line exit with if it lacks an argument.
 _USAGE_ERROR = 2
 _PARSERS = frozenset({"argparse", "click", "typer"})
@@ -36,13 +37,14 @@ def failure(reason: str, error: BaseException, app: str) -> dict[str, object]:
 
 
 def message(error: BaseException, app: str, reason: str = "") -> str:
-    """Return the exception in one line, its notes, cause and next step, then the crew's frames.
+    """Return the exception in one line, its notes, members, cause and next step, then the crew's frames.
 
     The innermost frame comes last. Omits the name of the exception if it is also the reason, which precedes
     the message wherever it is shown.
     """
     lines = [_line(error).removeprefix(f"{reason}: ")]
     lines += [str(note)[:300] for note in getattr(error, "__notes__", ())][:3]
+    lines += ["with " + _line(member)[:300] for member in _members(error)]
     if error.__cause__ is not None:
         lines.append("caused by " + _line(error.__cause__))
     if next_step := hint(error, app):
@@ -93,6 +95,19 @@ def _line(error: BaseException) -> str:
     except Exception:  # a __str__ that fails
         text = "<str() of the exception failed>"
     return f"{type(error).__name__}: {text}"[: MAX_FAILURE_BYTES // 3] if text else type(error).__name__
+
+
+def _members(error: BaseException) -> list[BaseException]:
+    """Return the first exceptions of a group, such as of asyncio.TaskGroup, and of the groups in it."""
+    members: list[BaseException] = []
+    pending = [*error.exceptions] if isinstance(error, BaseExceptionGroup) else []
+    while pending and len(members) < _MAX_MEMBERS:
+        item = pending.pop(0)
+        if isinstance(item, BaseExceptionGroup):
+            pending[:0] = item.exceptions
+        else:
+            members.append(item)
+    return members
 
 
 def _without_runtime_frames(trace: TracebackType | None) -> TracebackType | None:

@@ -300,9 +300,8 @@ def _is_connect_timeout(error: BaseException) -> bool:
 
 
 def _is_refused(error: BaseException) -> bool:
-    """Return whether no process listens at an address; a library may have tried several at once."""
-    tried = error.exceptions if isinstance(error, BaseExceptionGroup) else (error,)
-    return any(isinstance(item, OSError) and item.errno == errno.ECONNREFUSED for item in tried)
+    """Return whether no process listens at an address."""
+    return isinstance(error, OSError) and error.errno == errno.ECONNREFUSED
 
 
 def _is_unknown_name(error: BaseException) -> bool:
@@ -316,10 +315,14 @@ def _frames(error: BaseException) -> list[tuple[FrameType, int]]:
 
 
 def _chain(error: BaseException) -> list[BaseException]:
-    """Return the exception and what caused it, outermost first."""
+    """Return the exception, what caused it, and the members of a group, outermost first."""
     chain: list[BaseException] = []
-    item: BaseException | None = error
-    while item is not None and item not in chain and len(chain) < _MAX_CHAIN:
+    pending: list[BaseException | None] = [error]
+    while pending and len(chain) < _MAX_CHAIN:
+        item = pending.pop(0)
+        if item is None or item in chain:
+            continue
         chain.append(item)
-        item = item.__cause__ or item.__context__
+        pending.append(item.__cause__ or item.__context__)
+        pending += item.exceptions if isinstance(item, BaseExceptionGroup) else ()
     return chain

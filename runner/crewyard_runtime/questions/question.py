@@ -112,14 +112,18 @@ def check_unanswered(value: object) -> None:
 
 
 def find(error: BaseException) -> InputRequired | None:
-    """Return the unanswered question that caused the exception or is in its text; None if there is none."""
-    cause: BaseException | None = error
+    """Return the unanswered question that caused the exception, a member of it, or that is in its text."""
+    pending: list[BaseException | None] = [error]
     seen: set[int] = set()
-    while cause is not None and id(cause) not in seen:
+    while pending:
+        cause = pending.pop(0)
+        if cause is None or id(cause) in seen:
+            continue
         if isinstance(cause, InputRequired):
             return cause
         seen.add(id(cause))
-        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
+        pending.append(cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__))
+        pending += cause.exceptions if isinstance(cause, BaseExceptionGroup) else ()
     try:
         text = str(error)
     except Exception:  # a __str__ that fails

@@ -85,6 +85,13 @@ FAILURES = [
      ["asked a person 'Your name?'", "run's input"]),
     ("def kickoff():\n    try:\n        input('Ready? ')\n    except EOFError as error:\n"
      "        raise RuntimeError('no terminal') from error", "InputRequired", ["'Ready?'"]),
+    ("import asyncio\nasync def ask():\n    input('Ready?')\nasync def kickoff():\n"
+     "    async with asyncio.TaskGroup() as tasks:\n        tasks.create_task(ask())", "InputRequired",
+     ["'Ready?'"]),
+    ("import asyncio, os\nasync def key():\n    os.environ['NO_SUCH_KEY']\nasync def kickoff():\n"
+     "    async with asyncio.TaskGroup() as tasks:\n        tasks.create_task(key())", "CrewError",
+     ["in a TaskGroup (1 sub-exception)\nwith KeyError: 'NO_SUCH_KEY'\n",
+      "`crewyard env set -p PROJECT NO_SUCH_KEY`", "async with"]),
     # As a team of AutoGen does, which gives the text of the exception to another agent.
     ("def kickoff():\n    try:\n        input('Ready?')\n    except EOFError as error:\n"
      "        text = f'no user: {error}'\n    raise RuntimeError(text)", "InputRequired", ["'Ready?'"]),
