@@ -140,6 +140,7 @@ class Questions:
         client = self._new_client()
         try:
             reply = self._wait(client, question, now() + seconds, limited)
+            self._open.pop(question.number, None)  # with the reply, the crew may ask the next one
             if reply is not None:
                 self._reply(question.number, reply)
         except RunLost:

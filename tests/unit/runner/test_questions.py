@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from runner.crewyard_runtime.questions.ask import ask
-from runner.pid1.questions import WaitingTime
+from runner.pid1.api.http import HTTPResponse
+from runner.pid1.output.event_queue import EventQueue
+from runner.pid1.output.mask import SecretMask
+from runner.pid1.questions import Questions, WaitingTime
 from tests.unit.runner.conftest import wait_until
 
 ASKS = """
@@ -413,6 +418,26 @@ def test_overlapping_questions_count_once() -> None:
     assert waiting.total(50) == 10
     waiting.begin("q3", 60)
     assert waiting.total(61) == 11
+
+
+class NotedReplies(Questions):
+    replies: list[tuple[int, bool]]
+
+    def _reply(self, number: int, reply: dict[str, object]) -> None:
+        self.replies.append((number, number in self._open))
+
+
+def test_a_question_is_no_open_one_when_its_answer_arrives() -> None:
+    # The crew may ask the next one at once.
+    answered = HTTPResponse(200, b'{"state": "answered", "value": 1}')
+    client: Any = SimpleNamespace(ask=lambda body: answered, close=lambda: None)
+    questions = NotedReplies(lambda: client, EventQueue(), SecretMask(), -1, WaitingTime(60), 1000)
+    questions.replies = []
+    questions.handle({"number": 7, "prompt": "?"})
+    for thread in threading.enumerate():
+        if thread.name == "question q1":
+            thread.join(60)
+    assert questions.replies == [(7, False)]
 
 
 async def test_arguments_that_no_question_has_are_value_errors(pod: Any, api: Any) -> None:
