@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+_MAX_OPEN_QUESTIONS = 16  # of a run
+
+
 def may_interrupt() -> bool:
     """Return whether code of the crew or of a package, except LangGraph's own, refers to `interrupt`."""
     types = sys.modules.get("langgraph.types")
@@ -67,17 +70,26 @@ def memory_checkpointer() -> object:
 
 
 def answer(waiting: list[Any]) -> object:
-    """Ask about all interrupts at once and return the command that resumes the graph."""
-    asked = [ask.send(_prompt(item)) for item in _answerable(waiting)]
-    return _command(waiting, [question.result() for question in asked])
+    """Ask about all interrupts, as many at once as a run may; return the command that resumes the graph."""
+    answers: list[object] = []
+    for group in _groups(_answerable(waiting)):
+        asked = [ask.send(_prompt(item)) for item in group]
+        answers += [question.result() for question in asked]
+    return _command(waiting, answers)
 
 
 async def answer_async(waiting: list[Any]) -> object:
     """Do as `answer`, without blocking the event loop."""
     import asyncio
 
-    asked = [ask.ask_async(_prompt(item)) for item in _answerable(waiting)]
-    return _command(waiting, list(await asyncio.gather(*asked)))
+    answers: list[object] = []
+    for group in _groups(_answerable(waiting)):
+        answers += await asyncio.gather(*(ask.ask_async(_prompt(item)) for item in group))
+    return _command(waiting, answers)
+
+
+def _groups(waiting: list[Any]) -> list[list[Any]]:
+    return [waiting[at : at + _MAX_OPEN_QUESTIONS] for at in range(0, len(waiting), _MAX_OPEN_QUESTIONS)]
 
 
 def _answerable(waiting: list[Any]) -> list[Any]:

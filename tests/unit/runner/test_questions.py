@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
 import threading
 import time
 from types import SimpleNamespace
@@ -9,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from runner.crewyard_runtime.frameworks import langgraph_questions
+from runner.crewyard_runtime.questions import ask as ask_module
 from runner.crewyard_runtime.questions.ask import ask
 from runner.pid1.api.http import HTTPResponse
 from runner.pid1.output.event_queue import EventQueue
@@ -438,6 +442,39 @@ def test_a_question_is_no_open_one_when_its_answer_arrives() -> None:
         if thread.name == "question q1":
             thread.join(60)
     assert questions.replies == [(7, False)]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_many_interrupts_of_a_graph_are_asked_in_groups(
+    monkeypatch: pytest.MonkeyPatch, is_async: bool
+) -> None:
+    groups: list[int] = [0]
+
+    def send(prompt: str) -> Any:
+        groups[-1] += 1
+        return SimpleNamespace(result=lambda: finish(prompt))
+
+    async def ask_async(prompt: str) -> object:
+        groups[-1] += 1
+        await asyncio.sleep(0)
+        return finish(prompt)
+
+    def finish(prompt: str) -> str:
+        groups.extend([0] if groups[-1] else [])
+        return f"{prompt}!"
+
+    monkeypatch.setattr(ask_module, "send", send)
+    monkeypatch.setattr(ask_module, "ask_async", ask_async)
+    types = SimpleNamespace(Command=lambda resume: resume)
+    monkeypatch.setitem(sys.modules, "langgraph.types", types)
+    waiting = [SimpleNamespace(id=f"i{number}", value=str(number)) for number in range(20)]
+    answers = (
+        asyncio.run(langgraph_questions.answer_async(waiting))
+        if is_async
+        else langgraph_questions.answer(waiting)
+    )
+    assert answers == {f"i{number}": f"{number}!" for number in range(20)}
+    assert groups == [16, 4, 0]
 
 
 async def test_arguments_that_no_question_has_are_value_errors(pod: Any, api: Any) -> None:
