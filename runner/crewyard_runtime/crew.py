@@ -25,6 +25,7 @@ def main(here: str) -> int:
         return 0
     channel.open_on(_CHANNEL)
     app = os.getcwd()
+    process = os.getpid()  # of the end of one that the crew forks, nothing is reported
     prepared: _Entrypoint | None = None
     try:
         if isinstance(first := task.get("prepare"), dict):
@@ -40,8 +41,13 @@ def main(here: str) -> int:
         _open_questions(task)
         if prepared is None:
             _set_up_interpreter(app, here)
-        final_report = _result_report(_run(task, prepared), task.get("limits"), app)
+        value = _run(task, prepared)
+        if os.getpid() != process:
+            return 0
+        final_report = _result_report(value, task.get("limits"), app)
     except BaseException as error:  # also sys.exit: report every way to end
+        if os.getpid() != process:
+            raise
         final_report = _failure_report(error, app)
     crewai = sys.modules.get(f"{__package__}.frameworks.crewai_events")
     if crewai and crewai.declared_files:

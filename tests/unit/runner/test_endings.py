@@ -394,6 +394,23 @@ async def test_a_crew_that_exits_on_sigterm_is_stopped(pod: Any, api: Any) -> No
     assert api.result["outcome"] == "stopped"
 
 
+@pytest.mark.parametrize("end", ["raise SystemExit(3)", "raise ValueError('no tea')", "return 'child'"])
+async def test_a_forked_process_does_not_end_the_run(pod: Any, api: Any, end: str) -> None:
+    pod.crew(
+        f"""
+        import os
+        def kickoff():
+            child = os.fork()
+            if child == 0:
+                {end}
+            return ["parent", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])]
+        """
+    )
+    await pod.run()
+    code = {"raise SystemExit(3)": 3, "return 'child'": 0}.get(end, 1)
+    assert (api.result["outcome"], api.result["output"]) == ("succeeded", ["parent", code])
+
+
 async def test_no_process_of_the_crew_survives(pod: Any, api: Any) -> None:
     # Of this test alone: another checkout may run its own at the same time.
     duration = f"600.{secrets.randbelow(10**9):09}"
