@@ -53,10 +53,14 @@ def message(error: BaseException, app: str, reason: str = "") -> str:
 
 
 def print_traceback(error: BaseException) -> None:
-    """Print the traceback as Python does, without the runtime's frames that lead to the crew."""
-    traceback.print_exception(
-        type(error), error, _without_runtime_frames(error.__traceback__), file=sys.stderr
-    )
+    """Print the traceback as Python does, without the runtime's frames before the crew. Never raises."""
+    frames = _without_runtime_frames(error.__traceback__)
+    for stream in (sys.stderr, sys.__stderr__):
+        try:
+            traceback.print_exception(type(error), error, frames, file=stream)
+        except Exception:  # the crew may have closed or replaced it
+            continue
+        return
 
 
 def raised_by_import(error: BaseException) -> bool:

@@ -92,6 +92,9 @@ FAILURES = [
      "    async with asyncio.TaskGroup() as tasks:\n        tasks.create_task(key())", "CrewError",
      ["in a TaskGroup (1 sub-exception)\nwith KeyError: 'NO_SUCH_KEY'\n",
       "`crewyard env set -p PROJECT NO_SUCH_KEY`", "async with"]),
+    # As with `with open(os.devnull, "w") as sys.stderr`, after the block.
+    ("import sys\ndef kickoff():\n    sys.stderr = open('log.txt', 'w')\n    sys.stderr.close()\n"
+     "    raise ValueError('no tea left')", "CrewError", ["ValueError: no tea left", "line 5, in"]),
     # As a team of AutoGen does, which gives the text of the exception to another agent.
     ("def kickoff():\n    try:\n        input('Ready?')\n    except EOFError as error:\n"
      "        text = f'no user: {error}'\n    raise RuntimeError(text)", "InputRequired", ["'Ready?'"]),
