@@ -204,7 +204,7 @@ def _options(task: dict[str, object]) -> CallOptions:
 
 
 def _result_report(value: object, limits: object, app: str) -> dict[str, object]:
-    """Return the report of the entrypoint's value. Raises what code of the crew in the value raises."""
+    """Return the final report of the entrypoint's value."""
     from .output import result
 
     limit = limits.get("output_bytes") if isinstance(limits, dict) else None

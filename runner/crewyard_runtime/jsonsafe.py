@@ -188,7 +188,7 @@ def _simplify(value: object, max_items: int) -> object:
     """
     kind = type(value)
     if isinstance(value, dict):
-        return value
+        return value if kind is dict else dict(value.items())  # which may be code of the crew
     if isinstance(value, tuple) and hasattr(kind, "_asdict"):
         return dict(value._asdict())  # type: ignore[attr-defined]
     if isinstance(value, (list, tuple)):

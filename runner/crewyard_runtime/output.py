@@ -14,7 +14,7 @@ def result(value: object, limit: int, artifacts: str) -> dict[str, object]:
     """Return the final report of a result. Write an output above `limit` bytes into `artifacts`.
 
     Never overwrites a file of the crew: the name gets the next free number. If the output has no JSON form or
-    cannot be stored, the run fails. Raises only what a dict of the crew raises when it is read.
+    cannot be stored, the run fails. Never raises.
     """
     try:
         plain = to_json(value)

@@ -554,6 +554,13 @@ class Broken:
         raise RuntimeError("unreadable")
 
 
+class Rows(dict[str, int]):
+    """As one that reads its items when it is asked for them."""
+
+    def items(self) -> Any:
+        raise RuntimeError("unreadable")
+
+
 NO_JSON: list[tuple[Any, list[object]]] = [
     (object(), []),
     ({"a": [1, object()]}, ["a", 1]),
@@ -561,6 +568,7 @@ NO_JSON: list[tuple[Any, list[object]]] = [
     (int, []),
     ({(1, 2): "tuple"}, []),
     (Broken(), []),
+    ({"rows": Rows(a=1)}, ["rows"]),
     (DataPoint(1, object()), ["y"]),
     (3j, []),
 ]
@@ -594,6 +602,7 @@ def test_cycles_and_depth_end() -> None:
     with pytest.raises(NotJsonError, match="nested"):
         to_json(deep)
     json.dumps(json_safe(Hostile()))
+    assert json_safe([Rows(a=1)]) == ["{'a': 1}"]
     shared = [1]
     assert json_safe([shared, shared]) == [[1], [1]]
 
