@@ -113,12 +113,13 @@ current = []
 def get_current_span(context=None):
     return current[-1] if current else None
 @contextlib.contextmanager
-def use_span(span, end_on_exit=False):
+def use_span(span, end_on_exit=False, record_exception=True):
     current.append(span)
     try:
         yield span
     except Exception as error:
-        span.record_exception(error)
+        if record_exception:
+            span.record_exception(error)
         raise
     finally:
         current.pop()
@@ -167,6 +168,13 @@ PYDANTIC_CREW = CREW[: CREW.index("pilot =")].replace(
     'pilot = Agent("Pilot", [tide])\nfailing = Agent("Pilot", [broken])\n'
     'mute = Agent("Pilot", [unreadable])\n'
     'def kickoff():\n    return pilot.run_sync("Ahoy")\n'
+    "def deferred():\n"
+    "    start, name = Agent.settings.tracer.start_as_current_span, 'execute_tool'\n"
+    "    try:\n"
+    "        with start(name, attributes={'gen_ai.tool.name': 'tide'}, record_exception=False):\n"
+    "            raise ValueError('it waits for an approval')\n"
+    "    except ValueError:\n"
+    "        return 'approved'\n"
 )
 SMOLAGENTS = {
     "smolagents/__init__.py": "from .agents import CodeAgent, Tool\n",
@@ -375,6 +383,14 @@ class DeferredToolRequests:
     await pod.run()
     assert (api.result["outcome"], api.result["reason"]) == ("failed", "InputRequired")
     assert "asked a person 'delete, search'," in api.result["message"]
+
+
+async def test_a_tool_of_pydantic_ai_that_the_crew_approves_itself(pod: Any, api: Any) -> None:
+    lay(pod, PYDANTIC_AI, PYDANTIC_CREW)
+    api.entrypoint = "main:deferred"
+    await pod.run()
+    assert api.result["output"] == "approved"
+    assert [type for type, _ in reported(api)] == ["tool.called", "tool.result"]
 
 
 async def test_usage_names_the_default_model(pod: Any, api: Any) -> None:
