@@ -34,5 +34,8 @@ def removed(run: str, number: int, now: datetime) -> RunEvent:
 
 
 def lines(events: Iterable[RunEvent]) -> str:
-    """Return the messages of the `log` events, one line each."""
-    return "".join(f"{event.data.get('message', '')}\n" for event in events if event.type == "log")
+    """Return the messages of the `log` events, one line each; the pieces of a long line are one."""
+    logged = (event.data for event in events if event.type == "log")
+    return "".join(
+        str(data.get("message", "")) + ("" if data.get("continues") is True else "\n") for data in logged
+    )

@@ -6,7 +6,9 @@ import json
 import pytest
 
 from api.routing import download
-from api.streaming import connection, sse
+from api.store.logs.events import RunEvent
+from api.store.logs.stored_event import StoredEvent
+from api.streaming import connection, run_events, sse
 from crds import objects
 
 JSON = {"Accept": "application/json"}
@@ -142,6 +144,12 @@ async def test_logs_as_text(testbed):
     status, raw, headers = await testbed.call("GET", "/v1/runs/run_a/logs")
     assert (status, raw.decode()) == (200, "one\nzwei ✓\n")
     assert headers["Content-Type"] == "text/plain; charset=utf-8"
+
+
+def test_the_pieces_of_a_long_line_are_one_line_of_the_text():
+    pieces = [{"message": "a", "continues": True}, {"message": "b"}, {"message": "c"}]
+    events = [RunEvent(number, StoredEvent("log", data)) for number, data in enumerate(pieces, 2)]
+    assert run_events.lines(events) == "ab\nc\n"
 
 
 async def test_the_log_ends_where_it_was_when_the_request_came(testbed, monkeypatch):
