@@ -14,6 +14,7 @@ from .frameworks.call_options import CallOptions
 
 _CHANNEL, _GRANT = 3, 4
 _OUTPUT_BYTES = 32768
+_EVENT_BYTES = 65536
 _unread = b""  # a waiting pod's first line may arrive together with its task
 
 
@@ -39,6 +40,7 @@ def main(here: str) -> int:
             # Libraries of OpenTelemetry take it as the parent of the crew's own spans.
             os.environ["TRACEPARENT"] = str(traceparent)
         _open_questions(task)
+        _limit_events(task.get("limits"))
         if prepared is None:
             _set_up_interpreter(app, here)
         value = _run(task, prepared)
@@ -65,6 +67,14 @@ def _open_questions(task: dict[str, object]) -> None:
         ask.open_on(_GRANT)
     else:
         os.close(_GRANT)
+
+
+def _limit_events(limits: object) -> None:
+    limit = limits.get("event_bytes") if isinstance(limits, dict) else None
+    if isinstance(limit, int) and limit < _EVENT_BYTES:
+        from .events import limit_events
+
+        limit_events(limit)
 
 
 def _task() -> dict[str, object] | None:

@@ -8,22 +8,31 @@ from itertools import islice
 from . import channel
 from .jsonsafe import json_safe
 
-MAX_DATA_BYTES = 64 * 1024 - 512  # the rest of the 64 KiB of an event is its frame
+_FRAME_BYTES = 512
+MAX_DATA_BYTES = 64 * 1024 - _FRAME_BYTES  # the rest of the 64 KiB of an event is its frame
 CUT_MARK = "… [cut]"
 _MIN_CUT_BYTES = 256  # smaller fields are kept or dropped, never cut
 _MAX_ITEMS = MAX_DATA_BYTES // 3  # an item takes at least three bytes, as in "1, "
 _MAX_TRUNCATE_DEPTH = 16
 _RESERVED = ("run_id", "timestamp")
 _RESERVED_TYPES = ("artifact", "budget.warning", "input.requested", "input.received")
+_data_bytes = MAX_DATA_BYTES  # less where the installation or a plan allows less
 _ALLOWED = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+
+
+def limit_events(max_bytes: int) -> None:
+    """Cut events at `max_bytes` from now on, if that is less. Called once, by `crew`."""
+    global _data_bytes
+    _data_bytes = min(MAX_DATA_BYTES, max_bytes - _FRAME_BYTES)
 
 
 def emit(type: str, /, **data: object) -> None:
     """Add an event to the run: `emit("progress", done=3, of=10)`.
 
-    Converts any value to JSON and cuts data above 64 KiB, with a mark. Does nothing outside a run, so a crew
-    also works there. Safe in threads and forked processes. Raises ValueError for an invalid type, a type that
-    the service emits (`artifact`, `run.*`), and the keys `run_id` and `timestamp`.
+    Converts any value to JSON and cuts data above 64 KiB, or above a lower limit of the run, with a mark.
+    Does nothing outside a run, so a crew also works there. Safe in threads and forked processes. Raises
+    ValueError for an invalid type, a type that the service emits (`artifact`, `run.*`), and the keys `run_id`
+    and `timestamp`.
     """
     check(type, data)
     if channel.is_open():
@@ -73,7 +82,7 @@ def check(type: object, data: dict[str, object]) -> None:
 
 def channel_line(type: str, data: dict[str, object], in_use: bool = False) -> bytes:
     """Return the event as a line of the channel. `in_use`: do not consume data that the crew still uses."""
-    fitting = fit(data, MAX_DATA_BYTES, in_use)
+    fitting = fit(data, _data_bytes, in_use)
     return json.dumps({"event": {"type": type, "data": fitting}}, ensure_ascii=False).encode()
 
 

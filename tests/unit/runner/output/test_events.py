@@ -258,3 +258,21 @@ async def test_a_spawned_process_finds_the_crew_and_the_runtime(pod: Any, api: A
     )
     await pod.run()
     assert (api.result["output"], api.events) == ([2, 3], [])
+
+
+async def test_events_are_cut_at_the_limit_of_the_run(pod: Any, api: Any) -> None:
+    pod.crew(
+        """
+        import logging
+        from crewyard_runtime import emit
+        def kickoff():
+            emit("agent.completed", agent="pilot", output="x" * 10_000)
+            logging.warning("y" * 10_000)
+        """
+    )
+    api.limits = {"event_bytes": 4096}
+    await pod.run()
+    completed, logged = (event["data"] for event in api.events)
+    for text in (completed["output"], logged["message"]):
+        assert text.endswith("… [cut]") and 2000 < len(text) < 4096
+    assert completed["agent"] == "pilot"
