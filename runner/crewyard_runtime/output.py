@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 
@@ -24,9 +25,10 @@ def result(value: object, limit: int, artifacts: str) -> dict[str, object]:
     if len(written) <= limit:
         return {"result": plain}
     name = OUTPUT_NAME
+    with contextlib.suppress(OSError):
+        os.makedirs(artifacts, exist_ok=True)  # the crew may have removed it
     for number in range(2, 1000):
         try:
-            os.makedirs(artifacts, exist_ok=True)  # the crew may have removed it
             with open(os.path.join(artifacts, name), "xb") as file:
                 file.write(written)
             return {"result": None, "output_artifact": name}

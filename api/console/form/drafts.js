@@ -6,7 +6,7 @@ const FIELDS = "form.box :is(input, select, textarea)[id]:not([type=password], .
 
 /** Keep what was typed into the forms of an area, for that principal. */
 export function keepDraft(area, principal) {
-  const fields = [...area.querySelectorAll(FIELDS)].filter(isChanged).map((field) => [field.id, isBox(field) ? field.checked : field.value]);
+  const fields = [...area.querySelectorAll(FIELDS)].map((field) => [field.id, isBox(field) ? field.checked : field.value]);
   sessionStorage.setItem(NAME, JSON.stringify({ principal, view: location.hash, fields }));
 }
 
@@ -38,10 +38,6 @@ function write(field, value) {
 
 function isBox({ type }) {
   return type === "checkbox";
-}
-
-function isChanged(field) {
-  return isBox(field) ? field.checked !== field.defaultChecked : field.value !== field.defaultValue;
 }
 
 /** Return whether two principals may be one person: an expired key is replaced by another one. Pure. */

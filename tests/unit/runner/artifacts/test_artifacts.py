@@ -169,7 +169,8 @@ async def test_an_output_above_the_limits_fails_the_run(pod: Any, api: Any) -> N
 
 
 async def test_an_output_that_cannot_be_written_fails_the_run(pod: Any, api: Any) -> None:
-    pod.crew("import shutil\ndef kickoff():\n    shutil.rmtree('artifacts')\n    return 'x' * 40_000")
+    file = "shutil.rmtree('artifacts')\n    open('artifacts', 'w').close()"
+    pod.crew(f"import shutil\ndef kickoff():\n    {file}\n    return 'x' * 40_000")
     await pod.run()
     assert (api.result["outcome"], api.result["reason"]) == ("failed", "ArtifactsLost")
     assert "output of 40002 bytes is lost: output.json could not be written" in api.result["message"]
