@@ -113,7 +113,7 @@ def last_words(data: bytes) -> None:
         pod = Pod({"metadata": {"name": "x"}, "status": {"phase": "Failed", "containerStatuses": [status]}})
         for found in (
             build_result.of_assemble(pod, "registry/crews/demo"),
-            build_result.of_dependencies(pod),
+            build_result.of_dependencies(pod, "registry/crews/demo"),
         ):
             if isinstance(found, build_result.BuildFailure | build_result.BuildPodBroken):
                 assert found.message and len(found.log) <= 16_384

@@ -25,10 +25,10 @@ HOLES: tuple[Hole, ...] = (
         "settings.signers is not None and not isinstance", "False and not isinstance",
         f"{SIGNED}::test_upload_is_refused_where_commits_must_be_signed",
     ),
-    hole("X3", "names climb", "build/source/tree.py", 'if ".." in parts:', "if False:", ARCHIVE),
+    hole("X3", "names climb", "plan/source.py", 'if ".." in parts:', "if False:", ARCHIVE),
     hole(
-        "X3", "names are absolute", "build/source/tree.py",
-        'if name.startswith("/") or "\\\\" in name or name[1:2] == ":":', "if False:", ARCHIVE,
+        "X3", "names are absolute", "plan/source.py",
+        'if path.startswith("/") or "\\\\" in path or path[1:2] == ":":', "if False:", ARCHIVE,
     ),
     hole(
         "X3", "links are files", "build/source/archive.py",

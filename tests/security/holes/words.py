@@ -83,8 +83,7 @@ HOLES: tuple[Hole, ...] = (
     ),
     hole(
         "X9", "a delivery under another id is another one", "api/webhooks/replay_protection.py",
-        'return [*keys, f"body:{body.sha256}"] if proof.signed or not keys else keys',
-        "return keys", HOOKS,
+        "return [*keys, of_body] if proof.signed", "return keys if proof.signed", HOOKS,
     ),
     hole(
         "X8", "a file below .git is stored", "api/internal/artifacts.py",
