@@ -45,18 +45,22 @@ def tree_with_short_settle(directory) -> Path:
     return tree
 
 
+def commits(scenarios: tuple[Scenario, ...]) -> bool:
+    """Return whether one of the scenarios is a commit that its project follows."""
+    return any(
+        isinstance(scenario, CommittedDeployment | BuiltDeployment | DeletedImages) for scenario in scenarios
+    )
+
+
 async def run_scenarios(directory, scenarios: tuple[Scenario, ...]) -> PassReport:
     """All passes of some scenarios, on a stage of their own."""
     report = PassReport()
-    follows = any(
-        isinstance(scenario, CommittedDeployment | BuiltDeployment | DeletedImages) for scenario in scenarios
-    )
     tree = (
         tree_with_short_settle(directory)
         if any(isinstance(scenario, DeletedImages) for scenario in scenarios)
         else ROOT
     )
-    async with stage(directory, follows, tree) as made:
+    async with stage(directory, commits(scenarios), tree) as made:
         for scenario in scenarios:
             base = await passes.run_baseline(made, scenario)
             for point in base.points:
@@ -147,7 +151,7 @@ async def test_kills_at_deployment_and_image_deletion_writes(request, tmp_path):
 )
 async def test_scenario_makes_its_essential_writes_without_a_kill(tmp_path, scenarios):
     """The campaign kills at these writes, which it knows by name."""
-    async with stage(tmp_path, False, ROOT) as made:
+    async with stage(tmp_path, commits(scenarios), ROOT) as made:
         for scenario in scenarios:
             base = await passes.run_baseline(made, scenario)
             assert set(scenario.essential) <= {str(point) for point in base.points}
