@@ -34,7 +34,7 @@ async def send_part(testbed: ApiTestbed, line: str, fields: str = "") -> None:
 async def codes_of(testbed: ApiTestbed, method: str, route: str) -> list[str]:
     """Return the codes counted for a route, once there is one."""
     requests = testbed.client.server.app[SERVICES].metrics.requests
-    for _ in range(100):
+    for _ in range(600):
         labels = [sample.labels for metric in requests.collect() for sample in metric.samples]
         codes = {each["code"] for each in labels if (each["method"], each["route"]) == (method, route)}
         if codes:
