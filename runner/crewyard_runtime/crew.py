@@ -40,13 +40,13 @@ def main(here: str) -> int:
             # Libraries of OpenTelemetry take it as the parent of the crew's own spans.
             os.environ["TRACEPARENT"] = str(traceparent)
         _open_questions(task)
-        _limit_events(task.get("limits"))
+        _limit_events(_limit(task, "event_bytes", _EVENT_BYTES))
         if prepared is None:
             _set_up_interpreter(app, here)
         value = _run(task, prepared)
         if os.getpid() != process:
             return 0
-        final_report = _result_report(value, task.get("limits"), app)
+        final_report = _result_report(value, _limit(task, "output_bytes", _OUTPUT_BYTES), app)
     except BaseException as error:  # also sys.exit: report every way to end
         if os.getpid() != process:
             raise
@@ -69,12 +69,18 @@ def _open_questions(task: dict[str, object]) -> None:
         os.close(_GRANT)
 
 
-def _limit_events(limits: object) -> None:
-    limit = limits.get("event_bytes") if isinstance(limits, dict) else None
-    if isinstance(limit, int) and limit < _EVENT_BYTES:
+def _limit(task: dict[str, object], name: str, default: int) -> int:
+    """Return a limit of the run; the default where the task of an earlier process 1 has none."""
+    limits = task.get("limits")
+    limit = limits.get(name) if isinstance(limits, dict) else None
+    return limit if isinstance(limit, int) else default
+
+
+def _limit_events(max_bytes: int) -> None:
+    if max_bytes < _EVENT_BYTES:
         from .events import limit_events
 
-        limit_events(limit)
+        limit_events(max_bytes)
 
 
 def _task() -> dict[str, object] | None:
@@ -213,12 +219,11 @@ def _options(task: dict[str, object]) -> CallOptions:
     )
 
 
-def _result_report(value: object, limits: object, app: str) -> dict[str, object]:
+def _result_report(value: object, max_bytes: int, app: str) -> dict[str, object]:
     """Return the final report of the entrypoint's value."""
     from .output import result
 
-    limit = limits.get("output_bytes") if isinstance(limits, dict) else None
-    return result(value, limit if isinstance(limit, int) else _OUTPUT_BYTES, os.path.join(app, "artifacts"))
+    return result(value, max_bytes, os.path.join(app, "artifacts"))
 
 
 def _failure_report(error: BaseException, app: str) -> dict[str, object]:
