@@ -33,7 +33,7 @@ class RegistryError(InfrastructureError):
 
 
 def require_image_size(size: int, max_bytes: int) -> None:
-    """Raise BuildRefused if an image of `size` bytes, compressed, exceeds `max_bytes`; 0 is no limit."""
+    """Raise BuildRefused if an image of `size` bytes, compressed, exceeds `max_bytes`, unless that is 0."""
     if 0 < max_bytes < size:
         raise BuildRefused(
             REGISTRY_PUSH,

@@ -64,7 +64,7 @@ async def observe(request: web.Request, handler: Handler) -> web.StreamResponse:
         response = await _respond(request, handler)
         status = response.status
     except BaseException:
-        status = _DISCONNECTED_STATUS  # The client disconnected or the service stops: there is no recipient.
+        status = _DISCONNECTED_STATUS  # The client disconnected, or the service stops.
         raise
     else:
         return response

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-_MAX_OPEN_QUESTIONS = 16  # of a run
+_MAX_OPEN_QUESTIONS = 16  # of a run; process 1 refuses more
 
 
 def may_interrupt() -> bool:

@@ -100,7 +100,7 @@ class ReportingTracer:
     def start_as_current_span(self, name: str, context: Any = None, *rest: Any, **more: Any) -> Iterator[Any]:
         """Start a span, and end it at the end of the block."""
         span = self.start_span(name, context, *rest, **more)
-        # Without it for an exception that is no error, such as of a tool that waits for an approval.
+        # False for an exception that does not count as an error, as of a tool that waits for an approval.
         recorded = more.get("record_exception", True)
         with _trace().use_span(span, end_on_exit=True, record_exception=recorded):
             yield span

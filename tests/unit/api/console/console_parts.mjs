@@ -480,7 +480,7 @@ const PARTS = {
     };
     const settle = async () => { for (let turn = 0; turn < 50; turn += 1) await new Promise(setImmediate); };
     const all = (element) => (element instanceof Element ? [element, ...element.children.flatMap(all)] : []);
-    const field = (id, more) => ({ id, value: "", defaultValue: "", type: "text", tagName: "INPUT", ...more });
+    const field = (id, more) => ({ id, value: "", type: "text", tagName: "INPUT", ...more });
     Element.prototype.contains = () => true;
     ids.main.focus = () => { focused += 1; };
     await load("main.js");
@@ -490,7 +490,7 @@ const PARTS = {
     assert.deepEqual([prevented, focused, location.hash], [1, 1, "#/projects"]);
     // The session of each principal ends while a dialog is open and two fields are typed into; another one gets none of it.
     for (const [next, view, kept] of [["key:b", "#/projects", true], ["user:c", "#/projects", false], ["user:c", "#/projects", true], ["user:c", "#/runs", false]]) {
-      const typed = [field("name", { value: "tides" }), field("choice", { value: "1", defaultValue: undefined, tagName: "SELECT" }), field("box", { type: "checkbox", checked: true, defaultChecked: false }), field("same")];
+      const typed = [field("name", { value: "tides" }), field("choice", { value: "1", tagName: "SELECT" }), field("box", { type: "checkbox", checked: true })];
       ids.main.querySelectorAll = (selector) => { assert(/^form[.]box .*:not\(\[type=password\], [.]masked\)$/.test(selector)); return typed; };
       open = 1;
       principal = null;

@@ -1,4 +1,4 @@
-"""A client that disconnects before the end of its body is no failure of the service."""
+"""A client that disconnects before the end of its body does not count as a failure of the service."""
 
 import asyncio
 
