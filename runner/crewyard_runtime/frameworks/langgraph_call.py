@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .call_options import CallOptions
 
 _NO_CHECKPOINTER = "the graph has no checkpointer, so it cannot go on after the answer"
+_MAX_WRAPPERS = 10  # runnables around a graph
 _FACTORY_TYPES = {"config": "RunnableConfig", "runtime": "ServerRuntime"}
 
 
@@ -39,13 +40,14 @@ def invoke(graph: Any, inputs: dict[str, object], options: CallOptions) -> objec
     """Return the result of the graph; a person answers its interrupts. Raises InputRequired if none can."""
     named, config = _arguments(graph, graph.invoke, options)
     value: object = graph.invoke(inputs, **named)
-    state = _read(lambda: graph.get_state(config)) if _has_state(graph) else None
+    stateful = _stateful(graph)
+    state = _read(lambda: stateful.get_state(config)) if _has_state(stateful) else None
     while is_possible() and (waiting := _interrupts(state)):
         from . import langgraph_questions
 
         named["config"] = config = _next_config(config)
         value = graph.invoke(langgraph_questions.answer(waiting), **named)
-        state = _read(lambda: graph.get_state(config))  # noqa: B023
+        state = _read(lambda: stateful.get_state(config))  # noqa: B023
     _check_state(state)
     _check_callbacks(config)
     return value
@@ -55,13 +57,14 @@ async def ainvoke(graph: Any, inputs: dict[str, object], options: CallOptions) -
     """Return the result of the graph, in the running event loop. Raises InputRequired as `invoke` does."""
     named, config = _arguments(graph, graph.ainvoke, options)
     value: object = await graph.ainvoke(inputs, **named)
-    state = await _aread(graph, config) if _has_state(graph) else None
+    stateful = _stateful(graph)
+    state = await _aread(stateful, config) if _has_state(stateful) else None
     while is_possible() and (waiting := _interrupts(state)):
         from . import langgraph_questions
 
         named["config"] = config = _next_config(config)
         value = await graph.ainvoke(await langgraph_questions.answer_async(waiting), **named)
-        state = await _aread(graph, config)
+        state = await _aread(stateful, config)
     _check_state(state)
     _check_callbacks(config)
     return value
@@ -126,9 +129,26 @@ def _arguments(
         own = config["configurable"]
         config["configurable"] = {**options.context, **(own if isinstance(own, dict) else {})}
     if "langgraph" in sys.modules:
-        _watch(graph, config)
-        _provide_store(graph)
+        inner = _unwrapped(graph)
+        _watch(inner, config)
+        _provide_store(inner)
     return named, config
+
+
+def _unwrapped(graph: Any) -> Any:
+    """Return the graph in a runnable that LangChain made of it (`bind`, `with_fallbacks`), else `graph`.
+
+    Such a runnable reads the graph's attributes, but does not set them.
+    """
+    for _ in range(_MAX_WRAPPERS):
+        fields = getattr(graph, "__dict__", {})
+        graph = fields.get("bound", fields.get("runnable", graph))
+    return graph
+
+
+def _stateful(graph: Any) -> Any:
+    """Return what has the state of the graph: not each runnable around it (`with_retry`) passes calls on."""
+    return graph if hasattr(graph, "get_state") else _unwrapped(graph)
 
 
 def _watch(graph: Any, config: dict[str, object]) -> None:
@@ -149,7 +169,8 @@ def _watch(graph: Any, config: dict[str, object]) -> None:
 
 def _provide_store(graph: Any) -> None:
     """Give a graph that was compiled without a store one for this run, as LangGraph's server does."""
-    if getattr(graph, "store", True) is None:
+    # A chat model has a field `store`, too.
+    if getattr(graph, "store", True) is None and hasattr(graph, "checkpointer"):
         graph.store = _new_store()
 
 

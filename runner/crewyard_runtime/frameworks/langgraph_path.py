@@ -1,4 +1,4 @@
-"""Puts the plain directories of langgraph.json on the path, as LangGraph's tools do. Called by `crew`."""
+"""Puts the directories of langgraph.json on the path, as LangGraph's tools do. Called by `crew`."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ import os
 import sys
 
 _MAX_FILE_BYTES = 1 << 20
-_PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg")  # a directory with one of them is installed
 
 
 def add_directories(app: str) -> None:
-    """Append to sys.path the directories in `dependencies`, or the parent of one that is a package."""
+    """Append to sys.path the directories in `dependencies`, or the parent of one that is a package.
+
+    An installed project is found before its directory.
+    """
     try:
-        with open(os.path.join(app, "langgraph.json"), encoding="utf-8") as file:
-            values = json.loads(file.read(_MAX_FILE_BYTES))
+        with open(os.path.join(app, "langgraph.json"), "rb") as file:
+            values = json.loads(file.read(_MAX_FILE_BYTES))  # as bytes: it may have a byte order mark
     except (OSError, ValueError, RecursionError):
         return  # the file is optional, and the build has checked it
     named = values.get("dependencies") if isinstance(values, dict) else None
     for item in named if isinstance(named, list) else ():
-        directory = os.path.normpath(os.path.join(app, str(item)))
-        if not (str(item).startswith(".") and directory.startswith(app + os.sep)):
-            continue
-        if any(os.path.exists(os.path.join(directory, name)) for name in _PROJECT_FILES):
+        path = str(item).replace("\\", "/")
+        directory = os.path.normpath(os.path.join(app, path))
+        if not (path.startswith(".") and directory.startswith(app + os.sep)):
             continue
         if os.path.exists(os.path.join(directory, "__init__.py")):
             directory = os.path.dirname(directory)

@@ -68,7 +68,8 @@ async def run_agent(agent: Any, prompt: object) -> object:
     message = types.Content(role="user", parts=[types.Part(text=text_of(prompt))])
     last, waiting = None, None
     async for event in runner.run_async(user_id=_USER, session_id=session.id, new_message=message):
-        if event.is_final_response():
+        says = _text(event) or event.error_code or getattr(event, "output", None) is not None
+        if event.is_final_response() and says:  # one that only sets state says nothing
             last = event
         if event.long_running_tool_ids:
             waiting = event
@@ -90,7 +91,7 @@ def _refuse_waiting(event: Any) -> None:
 
 
 def _answer(last: Any, is_json: bool) -> object:
-    """Return the text of the last final event. Raises RuntimeError where the model gave an error instead."""
+    """Return the text of the last final event, else its output. Raises RuntimeError for a model's error."""
     text = _text(last)
     code = getattr(last, "error_code", None)
     if code and not text:
@@ -103,7 +104,7 @@ def _answer(last: Any, is_json: bool) -> object:
         except ValueError:
             return text
         return value
-    return text
+    return text or getattr(last, "output", None)
 
 
 def _with_events(original: Callable[..., Any]) -> Callable[..., Any]:

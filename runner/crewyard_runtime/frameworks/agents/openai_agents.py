@@ -25,9 +25,7 @@ _RUN_METHODS = ("run", "run_sync", "run_streamed")
 
 def install_hooks(module: ModuleType) -> None:
     """Add our hooks to each run from now on. `module` is `agents.run`, of the SDK or of the crew."""
-    lifecycle = sys.modules.get("agents.lifecycle")
-    base = getattr(lifecycle, "RunHooksBase", None) or getattr(lifecycle, "RunHooks", None)
-    runner = getattr(module, "Runner", None)
+    base, runner = _hooks_base(), getattr(module, "Runner", None)
     if base is None or runner is None:
         return  # a package of the crew that has the SDK's name
     hooks_type = type("CrewyardHooks", (ReportingHooks, base), {})
@@ -37,9 +35,19 @@ def install_hooks(module: ModuleType) -> None:
             setattr(runner, name, classmethod(_with_hooks(original, hooks_type)))
 
 
+def _hooks_base() -> Any:
+    lifecycle = sys.modules.get("agents.lifecycle")
+    return getattr(lifecycle, "RunHooksBase", None) or getattr(lifecycle, "RunHooks", None)
+
+
+def _is_sdk() -> bool:
+    """Return whether the package `agents` is the SDK, not one of the crew."""
+    return hasattr(sys.modules.get("agents"), "Runner") and _hooks_base() is not None
+
+
 def is_agent(target: object) -> bool:
     """Return whether the target is an agent of the SDK."""
-    return any(kind.__module__ == "agents.agent" for kind in type(target).__mro__)
+    return _is_sdk() and any(kind.__module__ == "agents.agent" for kind in type(target).__mro__)
 
 
 def run_agent(agent: object, prompt: object) -> object:
@@ -50,6 +58,8 @@ def run_agent(agent: object, prompt: object) -> object:
 
 def result_of(result: Any) -> object:
     """Return the final output in a result. Raises InputRequired if a tool waits for an approval."""
+    if not _is_sdk():
+        return result
     if waiting := getattr(result, "interruptions", None):
         from ...questions.question import InputRequired, impossible
 

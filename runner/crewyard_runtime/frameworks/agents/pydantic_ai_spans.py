@@ -35,9 +35,9 @@ def install_tracer(module: ModuleType) -> None:
 
 
 def is_agent(target: object) -> bool:
-    """Return whether the target is an agent of Pydantic AI."""
-    module = type(target).__module__
-    return module.startswith("pydantic_ai.") and callable(getattr(target, "run_sync", None))
+    """Return whether the target is an agent of Pydantic AI, also of a derived class."""
+    is_derived = any(kind.__module__.startswith("pydantic_ai.") for kind in type(target).__mro__)
+    return is_derived and callable(getattr(target, "run_sync", None))
 
 
 def run_agent(agent: Any, prompt: object) -> object:

@@ -24,10 +24,10 @@ from types import SimpleNamespace as Some
 from google.genai.types import Content, Part
 class Event:
     partial = False
-    def __init__(self, author, text=None, transfer=None, waits=(), error=None):
+    def __init__(self, author, text=None, transfer=None, waits=(), error=None, output=None):
         parts = [Part("a thought", True), Part(text)] if text else []
         self.author, self.content = author, Content("model", parts)
-        self.actions = Some(transfer_to_agent=transfer)
+        self.actions, self.output = Some(transfer_to_agent=transfer), output
         self.long_running_tool_ids, self.error_code, self.error_message = set(waits), error, None
     def is_final_response(self):
         return not self.actions.transfer_to_agent
@@ -118,6 +118,7 @@ class InMemoryRunner:
 }
 CREW = """
 from google.adk.agents import LlmAgent
+from google.adk.agents.base_agent import Event
 from google.adk.apps.app import App
 from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.plugins.plugin_manager import PluginManager
@@ -132,6 +133,17 @@ handing = LlmAgent("Pilot", transfer=LlmAgent("Mate"))
 structured = LlmAgent("Pilot", answer='{"a": 1}', output_schema=dict)
 waiting = LlmAgent("Pilot", waits=["ask_harbour"])
 refused = LlmAgent("Pilot", error="SAFETY")
+class Stateful(LlmAgent):
+    said = {}
+    async def _run_async_impl(self, context):
+        async for event in super()._run_async_impl(context):
+            yield event
+        yield Event(self.name, **self.said)
+        yield Event(self.name)
+stateful = Stateful("Pilot")
+stateful_refused = Stateful("Pilot", error="SAFETY")
+node = Stateful("Pilot")
+node.said = {"output": {"tide": 0}}
 def plugins():
     first = PluginManager([BasePlugin("own")])
     return [[plugin.name for plugin in PluginManager(given).plugins] for given in ([], first.plugins)]
@@ -188,13 +200,22 @@ async def test_an_answer_with_a_schema_is_json(pod: Any, api: Any) -> None:
     assert api.result["output"] == {"a": 1}
 
 
+@pytest.mark.parametrize(("entrypoint", "output"), [("stateful", "Ahoy!"), ("node", {"tide": 0})])
+async def test_an_event_that_only_sets_state_is_not_the_answer(
+    pod: Any, api: Any, entrypoint: str, output: object
+) -> None:
+    await run(pod, api, entrypoint)
+    assert api.result.get("output") == output, api.result
+
+
 async def test_an_agent_that_waits_for_a_person_does_not_succeed(pod: Any, api: Any) -> None:
     await run(pod, api, "waiting")
     assert api.result["reason"] == "InputRequired" and "ask_harbour" in api.result["message"]
 
 
-async def test_a_model_that_refuses_fails_the_run(pod: Any, api: Any) -> None:
-    await run(pod, api, "refused")
+@pytest.mark.parametrize("entrypoint", ["refused", "stateful_refused"])
+async def test_a_model_that_refuses_fails_the_run(pod: Any, api: Any, entrypoint: str) -> None:
+    await run(pod, api, entrypoint)
     assert api.result["reason"] == "CrewError" and "SAFETY" in api.result["message"]
 
 

@@ -385,6 +385,15 @@ class DeferredToolRequests:
     assert "asked a person 'delete, search'," in api.result["message"]
 
 
+@pytest.mark.parametrize("entrypoint", ["main:derived", "main:made"])
+async def test_an_agent_of_a_class_derived_from_pydantic_ai(pod: Any, api: Any, entrypoint: str) -> None:
+    derived = 'class Pilot(Agent): pass\nderived = Pilot("Pilot")\ndef made(): return Pilot("Pilot")\n'
+    lay(pod, PYDANTIC_AI, PYDANTIC_CREW + derived)
+    api.entrypoint, api.input = entrypoint, {"prompt": "Ahoy"}
+    await pod.run()
+    assert api.result.get("output") == "Ahoy!", api.result
+
+
 async def test_a_tool_of_pydantic_ai_that_the_crew_approves_itself(pod: Any, api: Any) -> None:
     lay(pod, PYDANTIC_AI, PYDANTIC_CREW)
     api.entrypoint = "main:deferred"
@@ -526,6 +535,22 @@ async def test_a_package_of_the_crew_named_agents_is_left_alone(pod: Any, api: A
     await pod.run()
     assert api.result["output"] == 5
     assert [event for event in api.events if event["type"] == "log"] == []
+
+
+@pytest.mark.parametrize("entrypoint", ["run", "report", "tide"])
+async def test_classes_of_the_crews_package_agents_are_its_own(pod: Any, api: Any, entrypoint: str) -> None:
+    pod.crew("", "agents/__init__.py")
+    pod.crew("class RunResult(str):\n    pass\n", "agents/result.py")
+    pod.crew(
+        "from dataclasses import dataclass\nfrom .result import RunResult\n"
+        "@dataclass\nclass Report:\n    text: str\n    def __call__(self): return self\n"
+        'def run(): return Report("low")\nreport = Report("low")\n'
+        'def tide(): return {"text": RunResult("low")}\n',
+        "agents/agent.py",
+    )
+    api.entrypoint = f"agents.agent:{entrypoint}"
+    await pod.run()
+    assert api.result.get("output") == {"text": "low"}, api.result
 
 
 @pytest.mark.parametrize(

@@ -27,9 +27,11 @@ from plan.discovery.module_objects import _PART_NAMES
 from runner.crewyard_runtime.call import PART_NAMES, call
 from runner.crewyard_runtime.entrypoint import EntrypointNotFound, load
 from runner.crewyard_runtime.events import CUT_MARK, MAX_DATA_BYTES, check, emit, fit
+from runner.crewyard_runtime.frameworks import langgraph_questions
 from runner.crewyard_runtime.frameworks.call_options import CallOptions
 from runner.crewyard_runtime.jsonsafe import NotJsonError, json_safe, to_json
 from runner.crewyard_runtime.output import result
+from runner.crewyard_runtime.questions.question import InputRequired
 
 INPUT = {"topic": "tea"}
 
@@ -691,23 +693,82 @@ class MemoryGraph(Graph):
 
     def __init__(self, store: Any = None) -> None:
         self.store = store
+        self.checkpointer = None
+        self.interrupt_before_nodes: list[str] = []
 
     def invoke(self, value: Any, config: Any = None) -> Any:
         return getattr(self.store, "name", None)
 
+    def get_state(self, config: Any) -> Any:
+        return types.SimpleNamespace(next=self.interrupt_before_nodes)
 
-def test_a_graph_without_a_store_gets_one_for_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+
+class Wrapper:
+    """As a runnable that LangChain makes of a graph: it reads the graph's attributes, and sets none."""
+
+    def __init__(self, **fields: Any) -> None:
+        self.__dict__.update(fields)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(next(iter(vars(self).values())), name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise ValueError(f'"Wrapper" object has no field "{name}"')
+
+    def invoke(self, value: Any, config: Any = None) -> Any:
+        return next(iter(vars(self).values())).invoke(value, config)
+
+
+class RetryWrapper(Wrapper):
+    """As the runnable of `with_retry`, which reads no attributes either."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(name)
+
+
+class Model(Graph):
+    """As a chat model, which has a field of this name, too."""
+
+    store = None
+
+    def invoke(self, value: Any, config: Any = None) -> Any:
+        return self.store
+
+
+@pytest.fixture
+def langgraph(monkeypatch: pytest.MonkeyPatch) -> None:
     memory = types.ModuleType("langgraph.store.memory")
     vars(memory)["InMemoryStore"] = lambda: types.SimpleNamespace(name="of the run")
     for name in ("langgraph", "langgraph.store"):
         monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
     monkeypatch.setitem(sys.modules, "langgraph.store.memory", memory)
+    monkeypatch.setattr(langgraph_questions, "memory_checkpointer", object)
+
+
+@pytest.mark.usefixtures("langgraph")
+def test_a_graph_without_a_store_gets_one_for_the_run() -> None:
     own = types.SimpleNamespace(name="its own")
     assert call(MemoryGraph(), INPUT, CallOptions()) == "of the run"
     assert call(MemoryGraph(own), INPUT, CallOptions()) == "its own"
 
 
-async def test_plain_directories_of_langgraph_json_are_on_the_path(pod: Any, api: Any) -> None:
+@pytest.mark.usefixtures("langgraph")
+def test_a_graph_in_a_runnable_gets_a_store_and_its_breakpoints_count() -> None:
+    for kind in (Wrapper, RetryWrapper):
+        wrapper = kind(runnable=kind(bound=(graph := MemoryGraph())))
+        assert call(wrapper, INPUT, CallOptions()) == "of the run"
+        graph.interrupt_before_nodes = ["ask"]
+        with pytest.raises(InputRequired, match="at a breakpoint before ask"):
+            call(wrapper, INPUT, CallOptions())
+
+
+@pytest.mark.usefixtures("langgraph")
+def test_the_field_store_of_a_model_stays() -> None:
+    assert call(Model(), INPUT, CallOptions()) is None
+    assert call(Wrapper(bound=Model()), INPUT, CallOptions()) is None
+
+
+async def test_directories_of_langgraph_json_are_on_the_path(pod: Any, api: Any) -> None:
     dependencies = (
         '{"dependencies": [".", "./all/two", "./all/pack", "./all/installed", "../app/../up", "httpx"]}'
     )
@@ -720,7 +781,8 @@ async def test_plain_directories_of_langgraph_json_are_on_the_path(pod: Any, api
         pod.crew(code, f"all/{path}")
     api.entrypoint, api.settings = "all.two.mine.main:kickoff", {"framework": "langgraph"}
     await pod.run()
-    assert api.result.get("output") == [1, 2, []], api.result
+    # The directory of an installed project is behind its installation.
+    assert api.result.get("output") == [1, 2, [str(pod.app / "all/installed")]], api.result
 
 
 async def test_a_module_below_the_root_imports_those_beside_it(pod: Any, api: Any) -> None:
