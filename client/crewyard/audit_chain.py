@@ -38,7 +38,7 @@ def verify(records: Iterable[Mapping[str, Any]], known: tuple[int, str] | None =
     (number, previous), start, is_cut = first, None, False
     for record in records:
         if start is None:
-            start = (int(record["number"]) - 1, str(record["previous"]))
+            start = (record["number"] - 1, record["previous"])
             number, previous = start
             if known is not None and known != start and 0 < known[0] <= number:
                 raise KnownRecordGone(
@@ -52,11 +52,11 @@ def verify(records: Iterable[Mapping[str, Any]], known: tuple[int, str] | None =
             raise AuditBroken(f"record {record['number']} was changed: its hash does not fit")
         if record["previous"] != previous:
             raise AuditBroken(f"record {record['number']} does not continue record {number}")
-        number, previous = int(record["number"]), str(record["hash"])
+        number, previous = record["number"], record["hash"]
         if known is not None and number == known[0] and previous != known[1]:
             raise AuditBroken(f"record {number} is another one than at the last verification")
-        if record["outcome"] == PRUNED and record["actor"] == "service":
-            is_cut = is_cut or start == (int(record["target"]), str(record["code"]))
+        if record["outcome"] == PRUNED and record.get("actor") == "service":
+            is_cut = is_cut or (str(start[0]), start[1]) == (record.get("target"), record.get("code"))
     if start not in (None, first) and not is_cut:
         raise RecordsMissing(f"the records up to {start[0]} are missing, and retention did not remove them")
     if known is not None and number < known[0]:

@@ -38,7 +38,8 @@ _MAX_LINKS = 8
 _MAX_NOTES = 20
 _GIT_TIMEOUT_SECONDS = 120
 # Do not start programs that the repository's configuration names: the checkout may be untrusted.
-_GIT = ("git", "-c", "core.fsmonitor=false", "-c", "log.showSignature=false")
+_SETTINGS = ("core.fsmonitor=false", "log.showSignature=false", f"core.hooksPath={os.devnull}")
+_GIT = ("git", "--no-optional-locks", *(part for setting in _SETTINGS for part in ("-c", setting)))
 _OTHER_REPOSITORY = ("GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE")
 """Set in a hook of a worktree or a submodule: git would take the directory for the root of that repository,
 and its ignored files for new ones."""
@@ -206,11 +207,27 @@ def _walk(root: Path) -> Iterator[str]:
 
 def clean_commit(root: Path) -> str | None:
     """Return the commit of the checkout; None if the directory has changes or is not a checkout."""
+    return git_text(root, "rev-parse", "HEAD") if _is_clean(root) else None
+
+
+def _is_clean(root: Path) -> bool:
+    """Return whether git finds no changes, without the filters that the repository's configuration names."""
+    listed = _git(root, "config", "--show-scope", "--name-only", "-z", "--list")
+    scopes_and_names = (listed or "").split("\0")
+    pairs = zip(scopes_and_names[::2], scopes_and_names[1::2], strict=False)
+    filters = [name for scope, name in pairs if scope in ("local", "worktree") and name.startswith("filter.")]
+    # `-c` cannot set a name with "=", nor one that is not UTF-8.
+    if listed is None or any("=" in name or "\ufffd" in name for name in filters):
+        return False
+    unset = [part for name in filters for part in ("-c", f"{name}=")]
     # The settings of the user may hide files that are packed.
-    status = _git(
-        root, "status", "--porcelain", "--untracked-files=normal", "--ignore-submodules=none", "--", "."
-    )
-    return git_text(root, "rev-parse", "HEAD") if status == "" else None
+    options = ("--porcelain", "--untracked-files=normal", "--ignore-submodules=dirty")
+    if _git(root, *unset, "status", *options, "--", ".") != "":
+        return False
+    # Each submodule has its own configuration.
+    entries = (_git(root, "ls-files", "-z", "--stage") or "").split("\0")
+    submodules = (root / entry.partition("\t")[2] for entry in entries if entry.startswith("160000 "))
+    return all(_is_clean(path) for path in submodules if (path / ".git").exists())
 
 
 def git_text(root: Path, *arguments: str) -> str | None:
@@ -236,5 +253,7 @@ def _run(root: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
         stdin=subprocess.DEVNULL,
         timeout=_GIT_TIMEOUT_SECONDS,
         check=False,
-        env={name: value for name, value in os.environ.items() if name not in _OTHER_REPOSITORY},
+        # Fetch no missing objects: the repository's configuration names the program that would.
+        env={name: value for name, value in os.environ.items() if name not in _OTHER_REPOSITORY}
+        | {"GIT_ALLOW_PROTOCOL": "none"},
     )

@@ -360,6 +360,26 @@ def test_a_part_of_the_audit_log_is_not_called_changed(tmp_path, capsys, missing
     assert "has a part of the audit log, or" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"number": "one"},
+        {"number": 1.5},
+        {"number": None},
+        {"previous": 7},
+        {"outcome": ["accepted"]},
+        {"outcome": "pruned"},
+        {"outcome": "pruned", "actor": "service", "target": "x", "code": None},
+    ],
+)
+def test_a_wrong_field_of_an_audit_record_is_reported(tmp_path, capsys, changed):
+    record = {**audit_log("/v1/a", "/v1/b")[1], **changed}
+    export = tmp_path / "audit.jsonl"
+    export.write_bytes(json_lines([{**record, "hash": audit_chain.digest(record)}]))
+    assert call(["audit", "--verify", "--file", str(export)]) == 1
+    assert "log was changed" in capsys.readouterr().err
+
+
 def test_a_deletion_with_a_lost_response_succeeds(service):
     path = "/v1/projects/demo"
     service.responses["DELETE", path] = [failure(503), failure(404)]

@@ -23,6 +23,9 @@ _COLUMNS = (
     field("target"),
     Column("OUTCOME", lambda row: display(row["outcome"] + (f" ({row['code']})" if row["code"] else ""))),
 )
+_FIELDS = {"number": int, "previous": str, "hash": str, "outcome": str}
+"""The type of each field that the verification reads."""
+
 _HEAD = re.compile(r"(\d+):([0-9a-f]{64})")
 
 
@@ -108,7 +111,7 @@ def _require_whole_log(context: CliContext) -> None:
 def _record(line: str) -> Mapping[str, Any]:
     try:
         record = json.loads(line)
-        if isinstance(record, dict) and {"number", "hash", "previous", "outcome"} <= record.keys():
+        if isinstance(record, dict) and all(type(record.get(key)) is kind for key, kind in _FIELDS.items()):
             return record
     except (ValueError, RecursionError):
         pass
