@@ -151,10 +151,29 @@ def _pipe(client: socket.socket, upstream: socket.socket, relay: HttpRelay, pref
         if not ready:
             return
         for side in ready:
-            data = side.recv(_CHUNK_BYTES)
+            data = _receive(side)
+            if data is None:
+                continue
             if not data or (side is upstream and not relay.count_received(len(data))):
                 return
             others[side].sendall(data)
+
+
+def _receive(stream: socket.socket) -> bytes | None:
+    """Return the bytes of a readable stream, none at its end, or None if it holds no data yet.
+
+    TLS data may be a session ticket or part of a record: waiting for the rest would stop the other direction.
+    """
+    if not isinstance(stream, ssl.SSLSocket):
+        return stream.recv(_CHUNK_BYTES)
+    timeout = stream.gettimeout()
+    stream.settimeout(0)
+    try:
+        return stream.recv(_CHUNK_BYTES)
+    except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+        return None
+    finally:
+        stream.settimeout(timeout)
 
 
 def _relay_response_head(
@@ -181,7 +200,9 @@ def _relay_response_head(
                 return b"", b""
             upstream.sendall(body)
         if upstream in ready:
-            more = upstream.recv(_CHUNK_BYTES)
+            more = _receive(upstream)
+            if more is None:
+                continue
             if not more or not relay.count_received(len(more)):
                 return b"", b""
             data += more

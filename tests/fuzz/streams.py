@@ -108,9 +108,10 @@ def last_words(data: bytes) -> None:
     """A build pod's termination messages, of which one was executed code's to write."""
     code, reason, message = parts(data, 3)
     ended = {"exitCode": len(code), "reason": as_text(reason), "message": as_text(message)}
-    for name in ("assemble", "source", "kaniko", "push"):
+    for name in ("assemble", "source", "kaniko", "install", "push"):
         status = {"name": name, "state": {"terminated": ended}}
-        pod = Pod({"metadata": {"name": "x"}, "status": {"phase": "Failed", "containerStatuses": [status]}})
+        state = {"phase": "Failed", "containerStatuses": [status]}
+        pod = Pod({"metadata": {"name": "x"}, "spec": {"initContainers": [{"name": name}]}, "status": state})
         for found in (
             build_result.of_assemble(pod, "registry/crews/demo"),
             build_result.of_dependencies(pod, "registry/crews/demo"),

@@ -4,6 +4,7 @@ import contextlib
 import os
 import resource
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ from egress.git.errors import GitErrorKind
 from egress.relay.http_messages import rewrite_response_head, same_server
 from egress.relay.http_relay import HttpRelay
 from egress.relay.ssh_relay import SshRelay
+from tests.testbed.certificates import Certificate, certificate
 
 NOT_FOUND = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
@@ -122,6 +124,48 @@ def test_deadline_ends_a_dripping_server(tmp_path: Path) -> None:
         if server.requests:
             break
     assert failed.value.failure.kind is GitErrorKind.TIMEOUT and len(server.requests) == 1
+
+
+class TlsServer(FixedServer):
+    """TLS server that reads a head, then a body, and answers with both.
+
+    Its session tickets arrive before any other data, as with every TLS 1.3 server.
+    """
+
+    def __init__(self, pair: Certificate, directory: Path) -> None:
+        both = directory / "both.pem"
+        both.write_text(pair.key + pair.text)
+        self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._context.load_cert_chain(both)
+        self.read_head = threading.Event()
+        super().__init__(b"")
+
+    def _serve(self) -> None:
+        with contextlib.suppress(OSError):
+            client, _ = self._listener.accept()
+            client.settimeout(60)
+            with self._context.wrap_socket(client, server_side=True) as tls:
+                head = tls.recv(65536)
+                self.read_head.set()
+                tls.sendall(b"HTTP/1.1 200 OK\r\n\r\n" + head[:4] + b" " + tls.recv(65536))
+
+
+def test_a_session_ticket_does_not_stop_the_request_body(tmp_path: Path) -> None:
+    pair = certificate("localhost")
+    server = TlsServer(pair, tmp_path)
+    relay = HttpRelay(AddressRules.parse(["127.0.0.0/8", "::1/128"], []), ca=pair.text, idle_timeout=5)
+    try:
+        with relay:
+            port = urlsplit(relay.local_url(f"https://localhost:{server.port}/x")).port
+            with socket.create_connection(("127.0.0.1", port), 60) as client:
+                head = f"POST /https/localhost:{server.port}/x HTTP/1.1\r\nContent-Length: 4\r\n\r\n"
+                client.sendall(head.encode())
+                # By now the relay has received the tickets, and waits for either side.
+                assert server.read_head.wait(30)
+                client.sendall(b"body")
+                assert client.makefile("rb").read().endswith(b"\r\n\r\nPOST body")
+    finally:
+        server.close()
 
 
 @pytest.fixture
