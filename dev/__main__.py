@@ -4,10 +4,9 @@ import argparse
 import os
 import sys
 
-from dev import environment, go_build, packages, settings
+from dev import environment, go_build, packages, settings, state
 from dev.cluster import choice
 from dev.cluster import cluster as clusters
-from dev.embedded import replicas
 from dev.errors import DevClusterError
 from dev.net import proxy_bypass
 from dev.process.parallel import parallel
@@ -45,26 +44,29 @@ def main(arguments: list[str]) -> int:
     inherited = {**os.environ, **bypass}
     os.environ.update({**bypass, "PATH": packages.search_path(os.environ.get("PATH", ""))})
     try:
+        state_settings = settings.from_environment(inherited)
+        if options.command in ("tools", "nightly-tools"):
+            choice.recorded(state_settings)  # names another user's directory
+            state.claim(state_settings)
         if options.command == "tools":
-            state_settings = settings.from_environment(inherited)
-            state_settings.logs.mkdir(parents=True, exist_ok=True)
             with parallel(progress) as start:
                 start(packages.install, state_settings, progress, packages.TEST_PACKAGES)
                 start(go_build.build_test_tools, state_settings, progress)
             return 0
         if options.command == "nightly-tools":
-            state_settings = settings.from_environment(inherited)
             go_build.build_test_tools(state_settings, progress, go_build.NIGHTLY_TOOLS)
             return 0
-        state_settings = settings.from_environment(inherited)
         # In the Makefile `fit` runs before `up` and must check the cluster that `up` will choose.
         cluster = clusters.cluster_name(state_settings, inherited, options.command in ("up", "fit"))
         if options.command == "fit":
             choice.check(cluster, options.target)
             return 0
         if options.command == "up" and options.ha:
+            from dev.embedded.cluster import EmbeddedCluster
+
             choice.check_replicas(cluster)
-            replicas.record(state_settings, options.ha == "1")
+            EmbeddedCluster(state_settings, inherited, progress).up(options.ha == "1")
+            return 0
         return _run(options, clusters.create(cluster, state_settings, inherited, progress))
     except DevClusterError as error:
         print(f"\n{error}", file=sys.stderr)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from dev import files
 from dev.errors import DevClusterError
-from dev.progress import StepProgress, elapsed
+from dev.progress import Step, StepProgress, elapsed
 from dev.settings import Settings
 
 _LOCK = "lock"
@@ -31,7 +31,7 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 def claim(settings: Settings) -> None:
-    """Create the directory. Raises DevClusterError if it exists with other content."""
+    """Create the directory. Raises DevClusterError if it has other content, or cannot be written."""
     state = settings.state
     if state.is_dir() and not (state / _LOCK).exists():
         unknown = sorted(path.name for path in state.iterdir() if path.name not in _KNOWN_ENTRIES)
@@ -43,12 +43,12 @@ def claim(settings: Settings) -> None:
     try:
         for directory in (state, settings.data, settings.logs):
             directory.mkdir(parents=True, exist_ok=True)
+        (state / _LOCK).touch(mode=0o600)
+        state.chmod(0o700)
     except OSError as error:
         raise DevClusterError(
-            f"The state directory cannot be created: {error}. Set CREWYARD_STATE."
+            f"The state directory cannot be written: {error}. Set CREWYARD_STATE to another directory."
         ) from error
-    (state / _LOCK).touch(mode=0o600)
-    state.chmod(0o700)
 
 
 @contextmanager
@@ -58,16 +58,26 @@ def locked(
     """Hold the lock that serialises changes. Raises DevClusterError after `seconds`."""
     claim(settings)
     descriptor = os.open(settings.state / _LOCK, os.O_RDWR)
+    with hold(descriptor, progress, "changes the dev cluster", seconds):
+        yield
+
+
+@contextmanager
+def hold(
+    descriptor: int, progress: StepProgress, action: str, seconds: float = _LOCK_TIMEOUT_SECONDS
+) -> Iterator[None]:
+    """Hold the lock of an open file or directory, and close it. Raises DevClusterError after `seconds`."""
     try:
-        if not _try_lock(descriptor):
-            with progress.step("waiting for another `make up`, `deploy` or `down`"):
-                _wait_lock(descriptor, seconds)
+        if not try_lock(descriptor):
+            with progress.step(f"waiting for another command that {action}") as step:
+                _wait_lock(descriptor, step, action, seconds)
         yield
     finally:
         os.close(descriptor)
 
 
-def _try_lock(descriptor: int) -> bool:
+def try_lock(descriptor: int) -> bool:
+    """Lock an open file or directory. Return whether nothing else has locked it."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -75,12 +85,14 @@ def _try_lock(descriptor: int) -> bool:
     return True
 
 
-def _wait_lock(descriptor: int, seconds: float) -> None:
+def _wait_lock(descriptor: int, step: Step, action: str, seconds: float) -> None:
     deadline = time.monotonic() + seconds
-    while not _try_lock(descriptor):
+    while not try_lock(descriptor):
+        if step.stopped.is_set():
+            raise DevClusterError("The wait was stopped: another step failed.")
         if time.monotonic() > deadline:
             raise DevClusterError(
-                f"Another command has been changing the dev cluster for {elapsed(seconds)}. See `ps`."
+                f"Another command that {action} has been running for {elapsed(seconds)}. See `ps`."
             )
         time.sleep(0.2)
 
@@ -97,14 +109,19 @@ def other_state_directory(settings: Settings, path: Path = _MACHINE_RECORD) -> P
     return None if state == settings.state or not (state / "run").is_dir() else state
 
 
-def record_machine(settings: Settings, path: Path = _MACHINE_RECORD) -> None:
-    """Record that this machine runs this dev cluster. Raises DevClusterError if it runs another."""
+def check_machine(settings: Settings, path: Path = _MACHINE_RECORD) -> None:
+    """Raise DevClusterError if this machine runs another embedded node."""
     other = other_state_directory(settings, path)
     if other:
         raise DevClusterError(
             f"This machine already runs a dev cluster, with its state in {other}. "
             f"Stop it first: CREWYARD_STATE={other} make down"
         )
+
+
+def record_machine(settings: Settings, path: Path = _MACHINE_RECORD) -> None:
+    """Record that this machine runs this dev cluster. Raises DevClusterError if it runs another."""
+    check_machine(settings, path)
     files.write(path, f"{settings.state}\n")
 
 

@@ -114,15 +114,28 @@ def _record_file(settings: Settings) -> Path:
 def recorded(settings: Settings) -> str | None:
     """Return the cluster that is up, or was up when the machine stopped; None if there is none.
 
-    The embedded node has no record; its directory of process records serves as one.
+    The embedded node has no record; its directory of process records serves as one. Raises DevClusterError
+    if the state directory is another user's.
     """
     try:
         name = _record_file(settings).read_text().strip()
+    except PermissionError as error:
+        raise DevClusterError(
+            f"The state directory {settings.state} belongs to {_owner(settings)}. Repeat the command as that "
+            "user, or set CREWYARD_STATE to another directory."
+        ) from error
     except OSError:
         name = ""
     if name in NAMES:
         return name
     return EMBEDDED if settings.run.is_dir() else None
+
+
+def _owner(settings: Settings) -> str:
+    try:
+        return settings.state.owner()
+    except (OSError, KeyError):  # a directory above is closed too, or the user has no name
+        return "another user"
 
 
 def record(settings: Settings, name: str) -> None:

@@ -74,13 +74,18 @@ class HttpKubeApi(KubeApi):
 
     def call(self, method: str, path: str, body: object = None, *, content: str = "application/json") -> Any:
         """Return the JSON response. Raises KubeApiError; each wait lasts at most 30 seconds."""
-        with self._request(method, path, body, content, 30) as response:
-            return json.loads(response.read())
+        return json.loads(self._read(method, path, body, content))
 
     def text(self, path: str) -> str:
         """Return the response as text, such as a container's log."""
-        with self._request("GET", path, None, "application/json", 30) as response:
-            return response.read().decode(errors="replace")
+        return self._read("GET", path, None, "application/json").decode(errors="replace")
+
+    def _read(self, method: str, path: str, body: object, content: str) -> bytes:
+        with self._request(method, path, body, content, 30) as response:
+            try:
+                return response.read()
+            except (OSError, http.client.HTTPException) as error:
+                raise KubeApiError(0, f"connection of {method} {path} lost: {error}") from error
 
     def lines(self, path: str, seconds: float) -> Iterator[bytes]:
         """Yield the lines of a stream until it ends. Raises KubeApiError after `seconds` without a line."""

@@ -16,6 +16,7 @@ from dev.cluster.kubectl import KubectlApi
 from dev.current import context as contexts
 from dev.current import identity, image, installation, manifests, objects, options, port_forward
 from dev.errors import DevClusterError
+from dev.net import proxy_bypass
 from dev.process import program
 from dev.progress import StepProgress
 from dev.settings import Settings
@@ -64,7 +65,7 @@ class CurrentContextCluster:
             contexts.confirm(context, self._inherited, plan, self._command("up", context))
             choice.record(self._settings, choice.CURRENT)
             identity.record(self._own, context.uid)
-            service = image.ensure(self._own, install_options, self._progress)
+            service = image.ensure(self._own, install_options, kubectl, self._progress)
             desired = installation.render(kubectl, self._own, install_options, service)
             # Check again: the image build takes time, and another installation may have appeared.
             existing = installation.existing_namespaces(kubectl, desired)
@@ -123,6 +124,7 @@ class CurrentContextCluster:
             "KUBECONFIG": str(self._own.kubeconfig),
             "CREWYARD_URL": port_forward.service_url(self._own, self._inherited),
         }
+        values |= proxy_bypass.variables(self._inherited)
         host = self._inherited.get("CREWYARD_HOST_ADDRESS")
         if host:
             values |= {"CREWYARD_HOST_ADDRESS": host, "CREWYARD_HOST_NAME": host}

@@ -1,7 +1,7 @@
 """Port forward from this machine to the service, for clusters where the service has no public address.
 
-One kubectl process, managed like a process of the embedded node. It exits when the service's pod stops; `make
-up` starts it again.
+One kubectl process, managed like a process of the embedded node. It exits at the first request after the
+service's pod stopped; `make up` starts it again.
 """
 
 from collections.abc import Mapping
@@ -22,14 +22,7 @@ def start(settings: Settings, kubectl: str, inherited: Mapping[str, str]) -> Non
     """Start the port forward and wait until the service answers there. Raises DevClusterError."""
     settings.run.mkdir(parents=True, exist_ok=True)
     settings.logs.mkdir(parents=True, exist_ok=True)
-    port_in_use = problem(TcpProbe("127.0.0.1", FORWARDED_PORT)) is None
-    if port_in_use and program.running(settings, NAME) is None:
-        # Otherwise the readiness probe could reach the service of another cluster.
-        raise DevClusterError(
-            f"Port {FORWARDED_PORT} of this machine is in use, perhaps by the port-forward of another state "
-            "directory. The service is installed; stop that process and run `make up` again, or set "
-            "CREWYARD_PUBLIC_URL to the service's own address."
-        )
+    probe = HttpProbe(f"http://127.0.0.1:{FORWARDED_PORT}/healthz")
     port_forward = program.ProcessSpec(
         name=NAME,
         argv=(
@@ -41,8 +34,20 @@ def start(settings: Settings, kubectl: str, inherited: Mapping[str, str]) -> Non
             f"{FORWARDED_PORT}:8080",
         ),
         environment={name: value for name, value in inherited.items() if name not in _SHELL_VARIABLES},
-        probe=HttpProbe(f"http://127.0.0.1:{FORWARDED_PORT}/healthz"),
+        probe=probe,
+        restarts=2,
     )
+    # kubectl also listens after the service's pod was replaced, and exits at the next request.
+    if program.running(settings, NAME) and problem(probe):
+        program.stop(settings, NAME)
+    port_in_use = problem(TcpProbe("127.0.0.1", FORWARDED_PORT)) is None
+    if port_in_use and program.running(settings, NAME) is None:
+        # Otherwise the readiness probe could reach the service of another cluster.
+        raise DevClusterError(
+            f"Port {FORWARDED_PORT} of this machine is in use, perhaps by the port-forward of another state "
+            "directory. The service is installed; stop that process and run `make up` again, or set "
+            "CREWYARD_PUBLIC_URL to the service's own address."
+        )
     program.start(settings, port_forward)
     program.wait_ready(settings, port_forward)
 

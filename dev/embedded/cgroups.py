@@ -4,16 +4,21 @@ Created before kubelet starts, because kubelet requires its root cgroup to exist
 pods' processes.
 """
 
+import contextlib
+import errno
 import os
 import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from dev.errors import DevClusterError
 from dev.settings import CGROUP
 
 _ROOT = Path("/sys/fs/cgroup")
 _CONTROLLERS = ("cpu", "cpuset", "memory", "pids", "hugetlb", "io")
+# A process that starts while the others move stays behind.
+_MOVES_MAX = 5
 _SHARES_PER_CPU = 1024
 """What kubelet gives all pods of a node, where the group is not below another one."""
 
@@ -27,7 +32,7 @@ def _trees(root: Path) -> list[Path]:
 
 
 def make(root: Path = _ROOT) -> None:
-    """Create the cgroup in every tree."""
+    """Create the cgroup in every tree. Raises DevClusterError if its controllers cannot be enabled."""
     for tree in _trees(root):
         group = tree / CGROUP
         group.mkdir(exist_ok=True)
@@ -39,16 +44,32 @@ def make(root: Path = _ROOT) -> None:
         if controllers_file.exists():
             usable = [name for name in controllers_file.read_text().split() if name in _CONTROLLERS]
             for parent in (tree, group):
-                for name in usable:
-                    _enable(parent, name)
+                _enable(parent, usable)
 
 
-def _enable(parent: Path, controller: str) -> None:
-    # A controller that the system's cgroup manager withholds stays off; kubelet then reports it.
-    try:
-        (parent / "cgroup.subtree_control").write_text(f"+{controller}")
-    except OSError:
-        return
+def _enable(parent: Path, controllers: list[str]) -> None:
+    for _ in range(_MOVES_MAX):
+        try:
+            # All at once: with cpu alone, the kernel keeps memory off and the processes where they are.
+            (parent / "cgroup.subtree_control").write_text(" ".join(f"+{name}" for name in controllers))
+            return
+        except OSError as error:
+            failure = error
+            if error.errno != errno.EBUSY:
+                break
+        _move_processes(parent, parent / "init")
+    raise DevClusterError(
+        f"The cgroup controllers {', '.join(controllers)} cannot be enabled in {parent}: {failure}. kubelet "
+        "needs them. Run `make up` on the machine itself, or in a new container with --privileged."
+    ) from failure
+
+
+def _move_processes(source: Path, target: Path) -> None:
+    """Empty the root group of a container, as the entrypoint of Docker-in-Docker does."""
+    target.mkdir(exist_ok=True)
+    for pid in (source / "cgroup.procs").read_text().split():
+        with contextlib.suppress(OSError):  # it has ended
+            (target / "cgroup.procs").write_text(pid)
 
 
 def _groups(root: Path) -> Iterator[Path]:

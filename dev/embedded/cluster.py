@@ -59,9 +59,13 @@ class EmbeddedCluster:
         self._inherited = inherited
         self._progress = progress
 
-    def up(self) -> None:
-        """Build, install, start what is not running and deploy the service."""
+    def up(self, ha: bool | None = None) -> None:
+        """Build, install, start what is not running and deploy the service.
+
+        `ha` chooses replicas (or not) for this and later commands; with None, the last choice holds.
+        """
         requirements.check()
+        requirements.check_port()
         # Fail before a build of several minutes.
         base_image.sources()
         images.requested_pythons(self._inherited)
@@ -82,7 +86,7 @@ class EmbeddedCluster:
             executor, base = self._build(pythons)
             pki.ensure(self._settings, self._progress)
             built = self._start(size, executor, base)
-            self._start_backends()
+            self._start_backends(ha)
             self._deploy(built)
 
     def _start_registry(self) -> None:
@@ -142,12 +146,14 @@ class EmbeddedCluster:
         images.record(settings, built)
         return built
 
-    def _start_backends(self) -> None:
-        if replicas.enabled(self._settings):
+    def _start_backends(self, ha: bool | None) -> None:
+        if replicas.enabled(self._settings) if ha is None else ha:
             specs = replicas.prepare(self._settings, self._progress)
             with self._progress.step("backends of the replicas") as step:
                 started = self._start_all(specs)
                 step.detail = f"started {', '.join(started)}" if started else "running"
+        if ha is not None:
+            replicas.record(self._settings, ha)
 
     def _deploy(self, built: images.ImageReferences, checkout: Path | None = None) -> None:
         settings, kube = self._settings, HttpKubeApi(self._settings.kubeconfig)

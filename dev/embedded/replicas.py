@@ -16,10 +16,7 @@ from dev.settings import REPOSITORY, Settings
 NAMES = ("postgresql", "redis", "object-store")
 """The processes, in start order."""
 COMPONENT = REPOSITORY / "manifests" / "components" / "replicas"
-PACKAGES = {
-    program: packages.TEST_PACKAGES[program]
-    for program in ("/usr/lib/postgresql/15/bin/postgres", "redis-server")
-}
+PACKAGES = {program: packages.TEST_PACKAGES[program] for program in (packages.POSTGRES, "redis-server")}
 _BUDGET = f"/apis/policy/v1/namespaces/{credentials.SYSTEM_NAMESPACE}/poddisruptionbudgets/crewyard-api"
 
 
@@ -33,7 +30,7 @@ def enabled(settings: Settings) -> bool:
 
 
 def record(settings: Settings, choice: bool) -> None:
-    """Write the choice of an `up`, before `up` changes anything."""
+    """Write the choice of an `up`, once its servers run."""
     marker = _marker(settings)
     if choice:
         marker.parent.mkdir(parents=True, exist_ok=True)

@@ -6,12 +6,13 @@
 import os
 import re
 import shutil
+import socket
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 from dev.errors import DevClusterError
-from dev.settings import GO_MINIMUM
+from dev.settings import CREWYARD_PORT, GO_MINIMUM, LOOPBACK
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,17 @@ def check() -> None:
     text = message(observe())
     if text:
         raise DevClusterError(text)
+
+
+def check_port(port: int = CREWYARD_PORT) -> None:
+    """Raise DevClusterError if a process listens on the service's port; kube-proxy itself does not."""
+    try:
+        socket.create_server((LOOPBACK, port)).close()
+    except OSError as error:
+        raise DevClusterError(
+            f"The service needs port {port} of {LOOPBACK}: {error}. If a kind cluster of another state "
+            "directory uses it, stop that: CREWYARD_STATE=<its directory> CREWYARD_CLUSTER=kind make down"
+        ) from error
 
 
 def check_root() -> None:

@@ -6,6 +6,7 @@ record how they ended.
 
 import shutil
 
+from dev import packages
 from dev.embedded import cgroups, host_cleanup, sysctls
 from dev.net import bridge, firewall
 from dev.network_policy import nftables
@@ -33,6 +34,7 @@ def stop(settings: Settings, names: tuple[str, ...]) -> list[str]:
     nftables.remove()
     sysctls.restore(settings)
     host_cleanup.remove_host_files(settings)
+    packages.remove_policy()
     if not remaining:
         shutil.rmtree(settings.run, ignore_errors=True)
     return remaining

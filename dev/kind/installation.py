@@ -111,8 +111,9 @@ def policy(gateway: str, networks: list[str]) -> dict[str, Any]:
 
 def write(own: Settings, environment: Mapping[str, str], gateway: str, progress: StepProgress) -> str:
     """Push all images to the local registry and write the kustomization; return its directory."""
+    repository = f"{configuration.PUSH_REGISTRY}/crewyard/service"
     service = cluster_reference(
-        docker_image.build(own, f"{configuration.PUSH_REGISTRY}/crewyard/service", BASES[PYTHON][2], progress)
+        docker_image.build(own, repository, BASES[PYTHON][2], progress, insecure=True)
     )
     networks = configuration.subnets(docker.inspect("network", configuration.NETWORK) or [{}])
     literals = values(

@@ -15,6 +15,7 @@ from dev.cluster.kubectl import KubectlApi
 from dev.current.context import kubectl_program as kubectl_program
 from dev.errors import DevClusterError
 from dev.kind import configuration, docker, engine, installation, nodes, owner
+from dev.net import proxy_bypass
 from dev.progress import StepProgress
 from dev.settings import CREWYARD_URL, Settings
 
@@ -36,6 +37,8 @@ class KindCluster:
         reason = engine.problem()
         if reason:
             raise DevClusterError(f"kind cannot run here: {reason}. Use {choice.VARIABLE}=embedded.")
+        # Its service has the same address.
+        state.check_machine(self._settings)
         with state.locked(self._settings, self._progress):
             kind = nodes.program(self._settings, self._progress)
             kubectl = self._kubectl()
@@ -98,6 +101,7 @@ class KindCluster:
             "PATH": ":".join([bin_directory, *other_entries]),
             "CREWYARD_URL": CREWYARD_URL,
         }
+        values |= proxy_bypass.variables(self._inherited)
         # If Docker fails the other variables are still valid; `problems` reports the failure.
         with contextlib.suppress(DevClusterError):
             values["CREWYARD_HOST_ADDRESS"] = nodes.gateway()

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from dev.kind.configuration import REGISTRY_CONTAINER
 from dev.settings import CLUSTER_DOMAIN, HOST_NAME, LOOPBACK, POD_NETWORK, SERVICE_NETWORK
 
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy")
@@ -14,14 +15,15 @@ _NO_PROXY_ENTRIES = (
     ".svc",
     f".{CLUSTER_DOMAIN}",
     f".{_OWN_DOMAIN}",
+    REGISTRY_CONTAINER,
 )
 
 
 def variables(environment: Mapping[str, str]) -> dict[str, str]:
     """Return NO_PROXY in both spellings with the cluster's addresses and names; empty without a proxy.
 
-    Otherwise kubectl on this machine, and the service's clients in images that inherit the variables, would
-    connect to the cluster through the proxy.
+    Otherwise kubectl on this machine, the service's clients in images that inherit the variables, and kind's
+    nodes, which get them too, would connect to the cluster through the proxy.
     """
     if not any(environment.get(name) or environment.get(name.upper()) for name in _PROXIES):
         return {}

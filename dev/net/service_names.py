@@ -65,7 +65,7 @@ def list_and_watch(settings: Settings, kube: HttpKubeApi) -> None:
 
 
 def main(state: str) -> None:
-    """Watch without end, with a growing delay while the API does not respond."""
+    """Watch without end, with a growing delay after each error."""
     settings = Settings(Path(state))
     kube = HttpKubeApi(settings.kubeconfig)
     retry = 0.1
@@ -73,8 +73,8 @@ def main(state: str) -> None:
         try:
             list_and_watch(settings, kube)
             retry = 0.1
-        except KubeApiError as error:
-            print(f"services: {error}", file=sys.stderr, flush=True)
+        except Exception as error:  # nothing restarts this process
+            print(f"services: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
             time.sleep(retry)
             retry = min(retry * 2, _MAX_RETRY_SECONDS)
 

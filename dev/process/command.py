@@ -58,44 +58,58 @@ def run(
     seconds: float,
     cwd: Path | None = None,
     environment: Mapping[str, str] | None = None,
+    interruptible: bool = True,
 ) -> None:
     """Run long work with all output in `log` and its last line in `step`.
 
     Raises CommandFailed on a nonzero exit code. Kills the command's process group and raises it after
-    `seconds`, or when the step is stopped.
+    `seconds`, or when the step is stopped. If not `interruptible`, the command continues to its end, also
+    after Ctrl-C: a killed installation of packages leaves them half configured.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     merged = {**os.environ, **(environment or {})}
     with log.open("wb") as output:
-        process = subprocess.Popen(
-            argv,
-            stdout=output,
-            stderr=output,
-            stdin=subprocess.DEVNULL,
-            cwd=cwd,
-            env=merged,
-            start_new_session=True,
-        )
         try:
-            _wait(process, step, log, seconds)
+            process = subprocess.Popen(
+                argv,
+                stdout=output,
+                stderr=output,
+                stdin=subprocess.DEVNULL,
+                cwd=cwd,
+                env=merged,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise CommandFailed(f"{argv[0]} cannot be started: {error}") from error
+        try:
+            interrupt = _wait(process, step, log, seconds, interruptible)
         except BaseException:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             raise
+    if interrupt:
+        raise interrupt
     if process.returncode != 0:
         raise CommandFailed(
             f"{argv[0]} failed with exit code {process.returncode}. Last lines of {log}:\n{tail(log)}"
         )
 
 
-def _wait(process: subprocess.Popen[bytes], step: Step, log: Path, seconds: float) -> None:
+def _wait(
+    process: subprocess.Popen[bytes], step: Step, log: Path, seconds: float, interruptible: bool
+) -> KeyboardInterrupt | None:
+    interrupt = None
     for _ in range(int(seconds / 0.5) + 1):
         try:
             process.wait(timeout=0.5)
-            return
+            return interrupt
         except subprocess.TimeoutExpired:
             step.detail = tail(log, 1).strip()[:100]
-        if step.stopped.is_set():
+        except KeyboardInterrupt as error:
+            if interruptible:
+                raise
+            interrupt = error
+        if interruptible and step.stopped.is_set():
             raise CommandFailed(f"{process.args!r} was stopped: another step failed.")
     raise CommandFailed(
         f"{process.args!r} did not finish within {seconds:.0f} s. Last lines of {log}:\n{tail(log)}"

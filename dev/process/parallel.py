@@ -26,7 +26,7 @@ class Start(Protocol):
 def parallel(progress: StepProgress) -> Iterator[Start]:
     """Wait at the end of the block for all functions started in it.
 
-    The first error, and Ctrl-C, stop the commands of all steps; the error is raised.
+    The first error, and Ctrl-C, stop the interruptible commands of all steps; the error is raised.
     """
     started: list[Future[Any]] = []
 

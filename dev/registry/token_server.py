@@ -63,7 +63,7 @@ class TokenIssuer:
         scopes, now = access.granted(requested, user), int(self._clock())
         with self._lock:
             issued_at, text = self._cache.get((user, scopes), (0, ""))
-            if now - issued_at < TOKEN_LIFETIME_SECONDS // 2:
+            if 0 <= now - issued_at < TOKEN_LIFETIME_SECONDS // 2:
                 return text, issued_at
             if len(self._cache) >= _MAX_CACHED_TOKENS:
                 self._cache.clear()

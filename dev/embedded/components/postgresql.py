@@ -7,7 +7,7 @@ gets a mount namespace where its data directory has a path of its own.
 import shutil
 from pathlib import Path
 
-from dev import files
+from dev import files, packages
 from dev.process import command
 from dev.process.probe import TcpProbe
 from dev.process.program import ProcessSpec
@@ -15,7 +15,6 @@ from dev.settings import BRIDGE_ADDRESS, POD_NETWORK, POSTGRESQL_PORT, Settings
 
 USER = "crewyard"
 _SYSTEM_USER = "postgres"
-_PROGRAMS = Path("/usr/lib/postgresql/15/bin")
 _INSIDE = Path("/mnt")
 _SCRIPT = 'mount --bind "$0" /mnt && exec setpriv --reuid=postgres --regid=postgres --clear-groups "$@"'
 
@@ -32,18 +31,19 @@ def directory(settings: Settings) -> Path:
 def ensure(settings: Settings, password: str) -> None:
     """Create the cluster of databases if there is none. Raises CommandFailed."""
     place = directory(settings)
-    if (place / "data" / "PG_VERSION").exists():
+    fresh, data, secret = place / "data.new", place / "data", place / "password"
+    # With the file of the password, the initdb of an earlier version was killed: it wrote into `data` itself.
+    if (data / "PG_VERSION").exists() and not secret.exists():
         return
     shutil.rmtree(place, ignore_errors=True)
-    secret = place / "password"
     files.write(secret, password, files.PRIVATE_MODE)
     for path in (place, secret):
         shutil.chown(path, _SYSTEM_USER, _SYSTEM_USER)
     command.read_output(
         _in_namespace(
             place,
-            str(_PROGRAMS / "initdb"),
-            f"--pgdata={_INSIDE / 'data'}",
+            str(packages.postgresql_programs() / "initdb"),
+            f"--pgdata={_INSIDE / fresh.name}",
             f"--username={USER}",
             f"--pwfile={_INSIDE / 'password'}",
             "--auth=scram-sha-256",
@@ -52,9 +52,10 @@ def ensure(settings: Settings, password: str) -> None:
         ),
         seconds=120,
     )
-    secret.unlink()
-    with (place / "data" / "pg_hba.conf").open("a") as rules:
+    with (fresh / "pg_hba.conf").open("a") as rules:
         rules.write(f"host all {USER} {POD_NETWORK} scram-sha-256\n")
+    secret.unlink()
+    fresh.rename(data)
 
 
 def process_spec(settings: Settings) -> ProcessSpec:
@@ -66,7 +67,9 @@ def process_spec(settings: Settings) -> ProcessSpec:
         "max_connections": 200,
         "shared_buffers": "64MB",
     }
-    argv = [str(_PROGRAMS / "postgres"), "-D", str(_INSIDE / "data")]
+    made_by = directory(settings) / "data" / "PG_VERSION"
+    version = made_by.read_text().strip() if made_by.exists() else "*"
+    argv = [str(packages.postgresql_programs(version) / "postgres"), "-D", str(_INSIDE / "data")]
     argv += [part for name, value in values.items() for part in ("-c", f"{name}={value}")]
     unshare, *rest = _in_namespace(directory(settings), *argv)
     return ProcessSpec(

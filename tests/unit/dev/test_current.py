@@ -1,20 +1,41 @@
 """Listing, refusal and removal on a shared cluster."""
 
+import io
 import json
 import socket
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dev.cluster import egress
-from dev.current import context, identity, manifests, objects, options, port_forward
+from dev.cluster.kube_client import KubeApiError
+from dev.cluster.kubectl import KubectlApi
+from dev.current import context, identity, image, manifests, objects, options, port_forward
 from dev.errors import DevClusterError, OperationRefused
+from dev.process import program
+from dev.progress import StepProgress
 from dev.settings import Settings
+from tests.testbed.stub_programs import StubPrograms, StubResponse
 
 IMAGE = f"registry.example.com/team/crewyard/service@sha256:{'a' * 64}"
 CLUSTER = context.ClusterContext("prod-eu", "https://k8s.example.com", "v1.35.2", "2b0c")
 MANIFESTS = Path(__file__).parents[3] / "manifests" / "base"
+# Answers at the forwarded port. If the file `lost` exists, it exits at the next request, as kubectl does.
+KUBECTL = """#!{python} -IS
+import http.server, pathlib, sys
+lost = pathlib.Path({lost!r})
+class Forward(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        if lost.exists():
+            lost.unlink()
+            sys.exit("error: lost connection to pod")
+        self.send_response(200)
+        self.end_headers()
+port = int(sys.argv[-1].partition(":")[0])
+http.server.HTTPServer(("127.0.0.1", port), Forward).serve_forever()
+"""
 
 
 def item(kind: str, name: str, namespace: str = "", ours: bool = True) -> dict[str, Any]:
@@ -202,3 +223,66 @@ def test_a_port_in_use_is_not_mistaken_for_the_service(tmp_path, monkeypatch):
         monkeypatch.setattr(port_forward, "FORWARDED_PORT", other.getsockname()[1])
         with pytest.raises(DevClusterError, match=r"in use.*CREWYARD_PUBLIC_URL"):
             port_forward.start(Settings(tmp_path), "/bin/false", {})
+
+
+def test_a_port_forward_to_a_pod_that_is_gone_is_started_again(tmp_path, monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        monkeypatch.setattr(port_forward, "FORWARDED_PORT", free.getsockname()[1])
+    kubectl, lost, own = tmp_path / "kubectl", tmp_path / "lost", Settings(tmp_path / "current")
+    kubectl.write_text(KUBECTL.format(python=sys.executable, lost=str(lost)))
+    kubectl.chmod(0o755)
+    try:
+        port_forward.start(own, str(kubectl), {})
+        first = program.running(own, port_forward.NAME)
+        port_forward.start(own, str(kubectl), {})
+        assert program.running(own, port_forward.NAME) == first
+        lost.touch()
+        port_forward.start(own, str(kubectl), {})
+        assert program.running(own, port_forward.NAME) not in (first, None)
+    finally:
+        port_forward.stop(own)
+
+
+@pytest.fixture
+def programs(tmp_path, monkeypatch) -> StubPrograms:
+    recorded = StubPrograms(tmp_path / "recorded")
+    recorded.add(
+        "docker",
+        StubResponse(("image", "inspect"), json.dumps([IMAGE])),
+        *(StubResponse((word,)) for word in ("pull", "build", "push", "manifest")),
+    )
+    monkeypatch.setenv("PATH", f"{recorded.bin}:/usr/bin:/bin")
+    return recorded
+
+
+def ensure_image(programs: StubPrograms, tmp_path: Path, *architectures: str, chosen: str = "") -> str:
+    nodes = [{"status": {"nodeInfo": {"architecture": name}}} for name in architectures]
+    programs.add("kubectl", StubResponse(("/api/v1/nodes",), json.dumps({"items": nodes}), anywhere=True))
+    kubectl = KubectlApi(str(programs.bin / "kubectl"), tmp_path / "kubeconfig")
+    install = options.InstallOptions("registry.example.com/team", image=chosen)
+    return image.ensure(Settings(tmp_path), install, kubectl, StepProgress(io.StringIO()))
+
+
+def test_the_image_is_built_for_the_architecture_of_the_nodes(programs, tmp_path):
+    for architectures in (["arm64", "arm64"], ["amd64"], ["amd64"], []):
+        assert ensure_image(programs, tmp_path, *architectures) == IMAGE
+    built = [call for call in programs.calls("docker") if call[0] == "build"]
+    platforms = [[word for word in call if word.startswith("--platform=")] for call in built]
+    assert platforms == [["--platform=linux/arm64"], ["--platform=linux/amd64"], []]
+    assert len({call[-2] for call in built}) == 3
+
+
+def test_nodes_of_several_architectures_need_a_given_image(programs, tmp_path):
+    with pytest.raises(DevClusterError, match=r"amd64, arm64.*CREWYARD_IMAGE"):
+        ensure_image(programs, tmp_path, "arm64", "amd64")
+    assert ensure_image(programs, tmp_path, "arm64", "amd64", chosen=IMAGE) == IMAGE
+    assert programs.calls("docker") == []
+
+
+def test_who_may_not_list_nodes_gets_an_image_for_this_machine(programs, tmp_path, monkeypatch):
+    def refuse(*_):
+        raise KubeApiError(403, "nodes is forbidden")
+
+    monkeypatch.setattr(KubectlApi, "call", refuse)
+    assert ensure_image(programs, tmp_path, "arm64") == IMAGE
+    assert not [word for call in programs.calls("docker") for word in call if "platform" in word]

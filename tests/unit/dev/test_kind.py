@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from dev import state
 from dev.current import image
 from dev.errors import DevClusterError
 from dev.kind import configuration, docker, engine, installation, nodes
@@ -83,7 +84,7 @@ def machine(tmp_path, monkeypatch) -> StubPrograms:
         *container(WORKER, "worker"),
         *volume(tmp_path / "state"),
         *pushed(),
-        *(StubResponse((word,)) for word in ("exec", "pull", "tag", "push", "build", "rm")),
+        *(StubResponse((word,)) for word in ("exec", "pull", "tag", "push", "build", "rm", "manifest")),
     )
     recorded.add(
         "kind",
@@ -119,6 +120,8 @@ def machine(tmp_path, monkeypatch) -> StubPrograms:
         StubResponse(("patch",), anywhere=True),
     )
     monkeypatch.setenv("PATH", f"{recorded.bin}:/usr/bin:/bin")
+    # This machine may run an embedded node.
+    monkeypatch.setattr(state, "other_state_directory", lambda *_: None)
     return recorded
 
 
@@ -158,6 +161,17 @@ def test_a_second_up_creates_nothing(kind_cluster, machine):
     again = machine.calls("docker")[before:]
     assert not [call for call in again if call[0] == "build" or call[:2] == ["run", "--detach"]]
     assert len([call for call in machine.calls("kubectl") if "restart" in call]) == 1
+
+
+def test_an_image_that_the_registry_lost_is_built_again(kind_cluster, machine):
+    kind_cluster.up()
+    before = len(machine.calls("docker"))
+    lost = StubResponse(("manifest", "inspect"), stderr="no such manifest", code=1)
+    machine.add("docker", lost, *machine.responses("docker"))
+    kind_cluster.up()
+    again = machine.calls("docker")[before:]
+    asked = ["manifest", "inspect", "--insecure", f"localhost:5001/crewyard/service@{DIGEST}"]
+    assert again.index(asked) < first(again, "build") < first(again, "push")
 
 
 def test_down_stops_and_up_starts_again(kind_cluster, machine):
@@ -243,7 +257,7 @@ def test_purge_removes_everything(kind_cluster, machine, tmp_path):
 
 def changes(machine: StubPrograms) -> list[list[str]]:
     """Return the calls of Docker and kind that change something."""
-    asked = ("info", "container", "network", "volume", "image", "version", "ps")
+    asked = ("info", "container", "network", "volume", "image", "manifest", "version", "ps")
     trial = ["run", "--rm"]
     calls = [*machine.calls("docker"), *machine.calls("kind")]
     return [call for call in calls if call[0] not in asked and call[:2] != trial]
@@ -259,6 +273,13 @@ def test_another_state_directory_cannot_change_the_cluster(kind_cluster, machine
     assert "belongs to" in other.problems()[0]
     assert changes(machine) == before
     kind_cluster.down(purge=True)
+
+
+def test_an_embedded_node_on_the_same_port_is_refused(kind_cluster, machine, monkeypatch):
+    monkeypatch.setattr(state, "other_state_directory", lambda *_: Path("/elsewhere"))
+    with pytest.raises(DevClusterError, match="CREWYARD_STATE=/elsewhere make down"):
+        kind_cluster.up()
+    assert changes(machine) == []
 
 
 def test_a_cluster_without_a_known_owner_stays_unchanged(kind_cluster, machine):

@@ -77,6 +77,11 @@ def test_a_command_that_takes_too_long_is_killed(tmp_path) -> None:  # type: ign
         command.read_output(["sleep", "60"], seconds=0.2)
 
 
-def test_a_missing_program_is_named() -> None:
+def test_a_missing_program_is_named(tmp_path) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(CommandFailed, match="no-such-program"):
         command.read_output(["no-such-program"])
+    with (
+        StepProgress(io.StringIO()).step("x") as step,
+        pytest.raises(CommandFailed, match="no-such-program cannot be started"),
+    ):
+        command.run(["no-such-program"], step=step, log=tmp_path / "x.log", seconds=60)

@@ -25,6 +25,15 @@ def test_a_directory_with_other_content_is_refused(tmp_path: Path) -> None:
         state.claim(Settings(tmp_path))
 
 
+def test_a_directory_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path, mode: int) -> None:
+        raise PermissionError(1, "Operation not permitted", str(path))
+
+    monkeypatch.setattr(Path, "chmod", refuse)
+    with pytest.raises(DevClusterError, match=rf"cannot be written.*{tmp_path}.*Set CREWYARD_STATE"):
+        state.claim(Settings(tmp_path))
+
+
 def test_remove_keeps_unknown_entries(tmp_path: Path) -> None:
     settings = Settings(tmp_path)
     state.claim(settings)

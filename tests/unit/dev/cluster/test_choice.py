@@ -102,6 +102,34 @@ def test_the_choice_is_recorded_and_removed(tmp_path: Path):
     assert choice.has_embedded_data(settings)
 
 
+def test_the_state_directory_of_another_user_is_named(tmp_path: Path, monkeypatch):
+    def refuse(path: Path) -> str:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "read_text", refuse)
+    monkeypatch.setattr(Path, "is_dir", refuse)
+    monkeypatch.setattr(Path, "owner", lambda path: "root")
+    with pytest.raises(DevClusterError, match=rf"{tmp_path} belongs to root.*CREWYARD_STATE"):
+        choice.recorded(Settings(tmp_path))
+    monkeypatch.setattr(Path, "owner", refuse)
+    with pytest.raises(DevClusterError, match=rf"{tmp_path} belongs to another user"):
+        choice.recorded(Settings(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["tools", "nightly-tools"])
+def test_tools_name_a_state_directory_that_they_cannot_use(name: str, monkeypatch, capsys):
+    def refuse(path: Path) -> str:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setenv("CREWYARD_STATE", "/proc/crewyard")
+    monkeypatch.setattr(proxy_bypass, "variables", lambda environment: {})
+    assert command.main([name]) == 1
+    assert "The state directory cannot be written: " in capsys.readouterr().err
+    monkeypatch.setattr(Path, "read_text", refuse)
+    assert command.main([name]) == 1
+    assert "The state directory /proc/crewyard belongs to another user" in capsys.readouterr().err
+
+
 def test_a_target_is_checked_against_the_cluster_that_up_will_choose(tmp_path: Path, monkeypatch, capsys):
     # A worker's own directory is too long a path for sockets.
     monkeypatch.setenv(

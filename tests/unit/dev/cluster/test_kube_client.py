@@ -41,3 +41,11 @@ def test_a_stream_that_ends() -> None:
 def test_a_stream_that_breaks(rest: bytes) -> None:
     with pytest.raises(KubeApiError, match="lost"):
         list(BrokenHttpKubeApi(HEAD + rest).lines("/", 1))
+
+
+def test_an_answer_that_breaks() -> None:
+    kube = BrokenHttpKubeApi(HEAD + b'9\r\n{"a"')
+    with pytest.raises(KubeApiError, match="lost"):
+        kube.call("GET", "/")
+    with pytest.raises(KubeApiError, match="lost"):
+        kube.text("/")

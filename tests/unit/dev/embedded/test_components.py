@@ -2,7 +2,9 @@
 
 import json
 import re
+import shutil
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,7 @@ from dev.embedded.components import (
     scheduler,
 )
 from dev.net import dns, pki
+from dev.process import command
 from dev.process.program import ProcessSpec
 from dev.registry import server, token_server
 from dev.settings import BRIDGE_ADDRESS, REGISTRY, Settings
@@ -96,6 +99,62 @@ def test_kubeadms_file_is_two_documents() -> None:
     documents = [json.loads(text) for text in pki.configuration(Path("/srv/yard/pki")).split("\n---\n")]
     assert [document["kind"] for document in documents] == ["InitConfiguration", "ClusterConfiguration"]
     assert documents[1]["certificatesDir"] == "/srv/yard/pki"
+
+
+def test_databases_are_served_by_the_version_that_made_them(tmp_path: Path) -> None:
+    data = postgresql.directory(Settings(tmp_path)) / "data"
+    data.mkdir(parents=True)
+    (data / "PG_VERSION").write_text("9\n")
+    assert "/usr/lib/postgresql/9/bin/postgres" in postgresql.process_spec(Settings(tmp_path)).argv
+
+
+class FakeInitdb:
+    """Creates the files of initdb in their order, until `ends_after` of them exist."""
+
+    def __init__(self, place: Path, ends_after: int) -> None:
+        self._place, self._ends_after = place, ends_after
+        self.calls = 0
+
+    def __call__(self, argv: Sequence[str], seconds: float) -> str:
+        self.calls += 1
+        (pgdata,) = [Path(part.partition("=")[2]) for part in argv if part.startswith("--pgdata=")]
+        data = self._place / pgdata.name
+        data.mkdir()
+        for number, name in enumerate(("PG_VERSION", "pg_hba.conf", "postgresql.conf")):
+            if number == self._ends_after:
+                raise KeyboardInterrupt
+            (data / name).write_text("15\n" if name == "PG_VERSION" else "# made by initdb\n")
+        return ""
+
+
+def test_databases_of_a_killed_initdb_are_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Settings(tmp_path)
+    place = postgresql.directory(settings)
+    monkeypatch.setattr(shutil, "chown", lambda *_: None)
+    monkeypatch.setattr(command, "read_output", FakeInitdb(place, 1))
+    with pytest.raises(KeyboardInterrupt):
+        postgresql.ensure(settings, "word")
+    monkeypatch.setattr(command, "read_output", FakeInitdb(place, 3))
+    postgresql.ensure(settings, "word")
+    assert (place / "data" / "postgresql.conf").exists()
+    assert (place / "data" / "pg_hba.conf").read_text().endswith("10.213.0.0/16 scram-sha-256\n")
+    assert [path.name for path in place.iterdir()] == ["data"]
+
+
+def test_complete_databases_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Settings(tmp_path)
+    data = postgresql.directory(settings) / "data"
+    data.mkdir(parents=True)
+    (data / "PG_VERSION").write_text("15\n")
+    initdb = FakeInitdb(data.parent, 3)
+    monkeypatch.setattr(shutil, "chown", lambda *_: None)
+    monkeypatch.setattr(command, "read_output", initdb)
+    postgresql.ensure(settings, "word")
+    assert initdb.calls == 0
+    # An earlier version let initdb write into `data` itself, and deleted the password's file at the end.
+    (data.parent / "password").touch()
+    postgresql.ensure(settings, "word")
+    assert initdb.calls == 1 and (data / "postgresql.conf").exists()
 
 
 @pytest.mark.parametrize(

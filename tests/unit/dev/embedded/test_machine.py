@@ -1,5 +1,6 @@
 """Kernel settings, routes, mounts and cgroups: changes and their removal."""
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 from dev.embedded import cgroups, sysctls
 from dev.embedded.host_cleanup import mounts_below
+from dev.errors import DevClusterError
 from dev.net import bridge
 from dev.settings import Settings
 
@@ -104,8 +106,50 @@ def test_cgroup_v2_has_one_group_with_its_controllers_on(tmp_path: Path) -> None
     (tmp_path / "cgroup.subtree_control").write_text("")
     cgroups.make(tmp_path)
     assert (tmp_path / "crewyard").is_dir()
-    assert (tmp_path / "cgroup.subtree_control").read_text() == "+memory"
+    assert (tmp_path / "cgroup.subtree_control").read_text() == "+cpu +memory"
     assert not (tmp_path / "crewyard" / "cpu").exists()
+
+
+def test_the_processes_of_a_containers_root_group_make_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel refuses memory where processes are, and their move where it has accepted cpu alone."""
+    processes, enabled = tmp_path / "cgroup.procs", tmp_path / "cgroup.subtree_control"
+    write = Path.write_text
+
+    def kernel(path: Path, text: str) -> int:
+        if path == enabled and "+memory" in text and processes.read_text():
+            raise OSError(errno.EOPNOTSUPP if enabled.exists() else errno.EBUSY, "refused")
+        if path == tmp_path / "init" / "cgroup.procs":
+            if enabled.exists():
+                raise OSError(errno.EOPNOTSUPP, "refused")
+            if text == "12":
+                raise ProcessLookupError(errno.ESRCH, "it ended")
+            write(processes, processes.read_text().replace(f"{text}\n", "").replace("12\n", ""))
+        return write(path, text)
+
+    write(tmp_path / "cgroup.controllers", "cpu memory\n")
+    write(processes, "1\n12\n34\n")
+    monkeypatch.setattr(Path, "write_text", kernel)
+    cgroups.make(tmp_path)
+    assert processes.read_text() == ""
+    assert enabled.read_text() == "+cpu +memory"
+    assert (tmp_path / "crewyard" / "cgroup.subtree_control").read_text() == "+cpu +memory"
+
+
+@pytest.mark.parametrize("reason", [errno.EBUSY, errno.EINVAL])
+def test_controllers_that_stay_off_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reason: int
+) -> None:
+    (tmp_path / "cgroup.controllers").write_text("cpu memory\n")
+    (tmp_path / "cgroup.procs").write_text("")
+
+    def refuse(path: Path, text: str) -> int:
+        raise OSError(reason, "refused")
+
+    monkeypatch.setattr(Path, "write_text", refuse)
+    with pytest.raises(DevClusterError, match=f"controllers cpu, memory .* in {tmp_path}: .*refused"):
+        cgroups.make(tmp_path)
 
 
 def test_an_empty_group_is_removed_in_every_tree(tmp_path: Path) -> None:

@@ -7,6 +7,10 @@ import pytest
 from api.config import parse
 from dev.__main__ import main
 from dev.embedded import replicas
+from dev.embedded.cluster import EmbeddedCluster
+from dev.errors import DevClusterError
+from dev.net import proxy_bypass
+from dev.progress import StepProgress
 from dev.settings import Settings
 
 
@@ -55,3 +59,43 @@ def test_other_clusters_refuse_replicas(
     assert main(["up", "--ha", "1"]) != 0
     assert "Leave HA unset" in capsys.readouterr().err
     assert not Path(state).exists()
+
+
+def broken(*_: object) -> None:
+    raise DevClusterError("no such package")
+
+
+def test_the_choice_is_recorded_once_its_servers_are_prepared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = Settings(tmp_path)
+    cluster = EmbeddedCluster(settings, {}, StepProgress())
+    cluster._start_backends(None)
+    assert not replicas.enabled(settings)
+    monkeypatch.setattr(replicas, "prepare", broken)
+    with pytest.raises(DevClusterError):
+        cluster._start_backends(True)
+    assert not replicas.enabled(settings)
+    monkeypatch.setattr(replicas, "prepare", lambda *_: [])
+    cluster._start_backends(True)
+    assert replicas.enabled(settings)
+    monkeypatch.setattr(replicas, "prepare", broken)
+    with pytest.raises(DevClusterError):
+        cluster._start_backends(None)
+    cluster._start_backends(False)
+    assert not replicas.enabled(settings)
+
+
+@pytest.mark.parametrize(("arguments", "choice"), [([], None), (["--ha", "1"], True), (["--ha", "0"], False)])
+def test_up_passes_the_choice(
+    arguments: list[str], choice: bool | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    choices: list[bool | None] = []
+    monkeypatch.setenv("CREWYARD_STATE", "/tmp/crewyard-replicas-test")
+    monkeypatch.setenv("CREWYARD_CLUSTER", "embedded")
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(proxy_bypass, "variables", lambda environment: {})
+    monkeypatch.setattr(EmbeddedCluster, "up", lambda _, ha=None: choices.append(ha))
+    assert main(["up", *arguments]) == 0
+    assert choices == [choice]
+    assert not Path("/tmp/crewyard-replicas-test").exists()

@@ -1,8 +1,12 @@
 """One message lists everything that a machine lacks."""
 
+import socket
+
 import pytest
 
-from dev.embedded.requirements import MachineFacts, is_debian, message, parse_go_version
+from dev.embedded.requirements import MachineFacts, check_port, is_debian, message, parse_go_version
+from dev.errors import DevClusterError
+from dev.settings import LOOPBACK
 
 GOOD = MachineFacts(debian=True, root=True, go=(1, 26), architecture="x86_64")
 
@@ -50,3 +54,11 @@ def test_go_version(text: str, version: tuple[int, int] | None) -> None:
 )
 def test_is_debian(release: str, expected: bool) -> None:
     assert is_debian(release) is expected
+
+
+def test_another_process_on_the_port_of_the_service_is_refused() -> None:
+    with socket.create_server((LOOPBACK, 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(DevClusterError, match=rf"port {port} .*CREWYARD_CLUSTER=kind make down"):
+            check_port(port)
+    check_port(port)

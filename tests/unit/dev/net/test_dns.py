@@ -1,10 +1,13 @@
 """Host names of Services, and their removal."""
 
+import http.client
+import time
 from typing import Any
 
 import pytest
 
 from dev.cluster.kube_client import KubeApiError
+from dev.net import service_names
 from dev.net.dns import service_hosts
 from dev.net.service_names import apply_event
 
@@ -51,3 +54,19 @@ def test_an_error_event_ends_the_watch() -> None:
     with pytest.raises(KubeApiError) as caught:
         apply_event({}, {"type": "ERROR", "object": {"code": 410, "message": "too old resource version"}})
     assert caught.value.status == 410
+
+
+@pytest.mark.parametrize(
+    "error", [http.client.IncompleteRead(b""), OSError(28, "disk full"), ProcessLookupError(3, "gone")]
+)
+def test_the_process_continues_after_any_error(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    results = [error, SystemExit("listed again")]
+
+    def list_and_watch(*_: object) -> None:
+        raise results.pop(0)
+
+    monkeypatch.setattr(service_names, "HttpKubeApi", lambda kubeconfig: None)
+    monkeypatch.setattr(service_names, "list_and_watch", list_and_watch)
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    with pytest.raises(SystemExit, match="listed again"):
+        service_names.main("/nowhere")

@@ -1,10 +1,19 @@
 """NO_PROXY covers the cluster."""
 
+import io
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import urlsplit
+
 import pytest
 
+from dev.current.current import CurrentContextCluster
 from dev.images import base_image
+from dev.kind import configuration
+from dev.kind.kind import KindCluster
 from dev.net import proxy_bypass
-from dev.settings import POD_NETWORK, SERVICE_NETWORK
+from dev.progress import StepProgress
+from dev.settings import POD_NETWORK, SERVICE_NETWORK, Settings
 
 
 def test_without_a_proxy_nothing_is_set() -> None:
@@ -27,3 +36,21 @@ def test_the_base_image_gets_no_proxy_with_the_proxy() -> None:
     inherited = {"HTTPS_PROXY": "http://proxy.example.org:3128"}
     image = base_image.config({**inherited, **proxy_bypass.variables(inherited)})
     assert any(str(entry).startswith("NO_PROXY=127.0.0.1,") for entry in image["Env"])  # type: ignore[attr-defined]
+
+
+def test_kinds_nodes_pull_from_the_registry_without_the_proxy() -> None:
+    pulled = urlsplit(configuration.hosts_file().split('"')[1]).hostname
+    entries = proxy_bypass.variables({"HTTP_PROXY": "http://proxy.example.org:3128"})["NO_PROXY"].split(",")
+    assert pulled in entries
+
+
+@pytest.mark.parametrize("kind_of_cluster", [KindCluster, CurrentContextCluster])
+def test_a_shell_reaches_the_service_without_the_proxy(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind_of_cluster: Callable[..., KindCluster | CurrentContextCluster],
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    inherited = {"HTTP_PROXY": "http://proxy.example.org:3128"}
+    values = kind_of_cluster(Settings(tmp_path), inherited, StepProgress(io.StringIO())).env()
+    assert urlsplit(values["CREWYARD_URL"]).hostname in values["NO_PROXY"].split(",")

@@ -1,6 +1,9 @@
 """Functions side by side: results, and an error that stops the commands of the others."""
 
 import io
+import os
+import signal
+import threading
 import time
 from pathlib import Path
 
@@ -43,3 +46,44 @@ def test_an_error_stops_the_commands_of_the_others(tmp_path: Path) -> None:
     with pytest.raises(DevClusterError, match="no rope"), parallel(progress) as start:
         start(long)
         start(broken)
+
+
+def test_an_installation_is_not_killed_when_another_step_fails(tmp_path: Path) -> None:
+    progress, running, done = StepProgress(io.StringIO()), tmp_path / "running", tmp_path / "done"
+
+    def install() -> None:
+        with progress.step("install") as step:
+            argv = ["sh", "-c", f"touch {running}; sleep 1; touch {done}"]
+            command.run(argv, step=step, log=tmp_path / "apt.log", seconds=60, interruptible=False)
+
+    def broken() -> None:
+        while not running.exists():
+            time.sleep(0.01)
+        raise DevClusterError("no rope")
+
+    with pytest.raises(DevClusterError, match="no rope"), parallel(progress) as start:
+        start(install)
+        start(broken)
+    assert done.exists()
+
+
+def test_ctrl_c_waits_for_an_installation(tmp_path: Path) -> None:
+    running, done = tmp_path / "running", tmp_path / "done"
+
+    def interrupt() -> None:
+        while not running.exists():
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    with StepProgress(io.StringIO()).step("install") as step, pytest.raises(KeyboardInterrupt):
+        thread.start()
+        argv = ["sh", "-c", f"touch {running}; sleep 1; touch {done}"]
+        command.run(argv, step=step, log=tmp_path / "apt.log", seconds=60, interruptible=False)
+    thread.join()
+    assert done.exists()
+
+
+def test_an_installation_ends_at_its_own_timeout(tmp_path: Path) -> None:
+    with StepProgress(io.StringIO()).step("install") as step, pytest.raises(DevClusterError, match="finish"):
+        command.run(["sleep", "60"], step=step, log=tmp_path / "x.log", seconds=0.5, interruptible=False)

@@ -137,6 +137,18 @@ def test_a_recent_token_is_reused(signer: tuple[signing.TokenSigner, Path]) -> N
     assert issuer.token("crews", (PUSH,)) != first
 
 
+def test_a_token_from_before_the_clock_stepped_back_is_not_reused(
+    signer: tuple[signing.TokenSigner, Path],
+) -> None:
+    now = [1_000_000.0]
+    issuer = TokenIssuer(KEY, signer[0], lambda: now[0])
+    first = issuer.token("crews", (PUSH,))
+    now[0] -= 3600
+    second = issuer.token("crews", (PUSH,))
+    assert second != first and second[1] == 1_000_000 - 3600
+    assert issuer.token("crews", (PUSH,)) == second
+
+
 @pytest.mark.parametrize(
     ("header", "user"),
     [
