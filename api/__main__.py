@@ -19,7 +19,7 @@ from api.app import make_app
 from api.auth.api_keys import StoredKey, parse_fixed
 from api.http import server
 from api.maintenance import backup
-from api.maintenance.loops import WATCHES_PER_NAMESPACE
+from api.maintenance.loops import CONNECTIONS_PER_NAMESPACE
 from api.services import SERVICES
 from api.store.errors import StoreUnavailable
 from api.store.store import Store
@@ -80,7 +80,7 @@ async def serve(config: settings.ApiConfig, keys: dict[str, StoredKey]) -> web.A
     kube = await KubeClient.connect(
         config.namespace,
         field_manager="crewyard-api",
-        extra_connections=WATCHES_PER_NAMESPACE * len(config.namespaces),
+        extra_connections=CONNECTIONS_PER_NAMESPACE * len(config.served_namespaces),
     )
     app = make_app(config, store, kube, keys)
 

@@ -4,11 +4,12 @@ Called by `api.auth.kubernetes`. Valid and invalid results are stored apart, so 
 invalid keys never evicts valid ones.
 """
 
-import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
+
+from api.store.shared_tasks import SharedTasks
 
 T = TypeVar("T")
 
@@ -20,7 +21,7 @@ class TtlCache(Generic[T]):
         self._seconds, self._size, self._clock = seconds, size, clock
         self._valid: OrderedDict[str, tuple[float, T]] = OrderedDict()
         self._invalid: OrderedDict[str, tuple[float, None]] = OrderedDict()
-        self._loading: dict[str, asyncio.Task[T | None]] = {}
+        self._loading: SharedTasks[T | None] = SharedTasks()
 
     def is_cached(self, key: str) -> bool:
         """Return whether `get` needs no new load."""
@@ -39,18 +40,11 @@ class TtlCache(Generic[T]):
         entry = self._fresh_entry(key)
         if entry is not None:
             return entry[1]
-        task = self._loading.get(key)
-        if task is None:
-            task = self._loading[key] = asyncio.ensure_future(self._load(key, load))
-            task.add_done_callback(_retrieve_exception)
-        return await asyncio.shield(task)
+        return await self._loading.run(key, lambda: self._load(key, load))
 
     async def _load(self, key: str, load: Callable[[], Awaitable[T | None]]) -> T | None:
         started = self._clock()
-        try:
-            value = await load()
-        finally:
-            del self._loading[key]
+        value = await load()
         # The TTL counts from the start of the load: a change during the load is visible in time.
         if value is None:
             _put(self._invalid, key, (started, None), self._size)
@@ -71,9 +65,3 @@ def _put(entries: OrderedDict[str, T], key: str, value: T, size: int) -> None:
     entries.move_to_end(key)
     if len(entries) > size:
         entries.popitem(last=False)
-
-
-def _retrieve_exception(task: asyncio.Task[T]) -> None:
-    """Retrieve the exception, since all callers may have been cancelled."""
-    if not task.cancelled():
-        task.exception()

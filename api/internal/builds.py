@@ -16,13 +16,12 @@ from api.internal.context import (
     read_json,
     text_field,
 )
+from api.projection.deployment_rows import current_row
 from api.routing import download
 from api.store.errors import StoreUnavailable
 from api.store.index.deployments.deployments import DeploymentRow
 from api.store.index.uploads import UploadRow
 from api.store.logs.build_logs import Chunk
-from crds.kinds import DEPLOYMENT
-from crds.objects import Deployment
 from crds.pod_tokens import PodToken
 
 MAX_CHUNKS_PER_CALL = 500
@@ -98,13 +97,5 @@ async def _is_in_reach(context: InternalContext, upload: UploadRow, deployment: 
 
 
 async def _row(context: InternalContext, token: PodToken) -> DeploymentRow | None:
-    """Return the row of the token's Deployment. Without one, read the object, which may be newer."""
-    deployments = context.store.deployments
-    row = await deployments.get(token.name)
-    if row is None or row.uid != token.uid:
-        manifest = await context.kube_of(token).get(DEPLOYMENT, token.name)
-        if manifest is None:
-            return None
-        await deployments.observe(Deployment(manifest))
-        row = await deployments.get(token.name)
-    return row if row is not None and row.uid == token.uid else None
+    """Return the row of the token's Deployment, or None if it is deleted."""
+    return await current_row(context.store, context.kube_of(token), token.name, token.uid)

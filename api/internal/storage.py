@@ -26,12 +26,11 @@ async def limits_of(context: InternalContext, run: str) -> InstallationLimits:
 
 async def project_problem(context: InternalContext, run: str, new_bytes: int) -> str | None:
     """Return why the project of a run cannot store that many bytes more, None if it can."""
-    store = context.store
+    store, config = context.store, context.config
     project = await store.project_storage.project_of(run)
-    if project is None:
+    if project is None or not store.volume.limits_projects(config.plans, config.limits):
         return None
     plan, stored = await store.project_storage.of(project)
-    config = context.config
     limit = store.volume.project_bytes_limit(config.plans.of(plan), config.limits)
     if limit is None or stored.total + max(new_bytes, 1) <= limit:
         return None

@@ -23,7 +23,7 @@ from api.maintenance.record_failing_notifications import FailingNotificationsRec
 from api.maintenance.retention import RetentionPolicy
 from api.notifications import dispatcher
 from api.projection import projections
-from api.projection.kaniko_logs import KanikoLogs
+from api.projection.kaniko_logs import MAX_PARALLEL_LOGS, KanikoLogs
 from api.projection.list_watch import list_and_watch
 from api.projection.recover import RECOVER_AFTER, recover_all
 from api.projection.resync import resync
@@ -60,6 +60,8 @@ HEALTHY_AFTER_SECONDS = 60.0
 
 WATCHES_PER_NAMESPACE = 5
 """Of the projections, the build logs, and the pods that wait for a run. Each keeps a connection."""
+CONNECTIONS_PER_NAMESPACE = WATCHES_PER_NAMESPACE + MAX_PARALLEL_LOGS
+"""Kept by watches, and by build logs until their builds end."""
 LoopBody = Callable[[], Awaitable[None]]
 
 
@@ -214,7 +216,7 @@ def _object_loops(
     async def recover_runs() -> None:
         accepted_before = datetime.now(UTC)
         while True:
-            await recover_all(store, kube, accepted_before)
+            await recover_all(store, kube, accepted_before, config.claims_not_before)
             await asyncio.sleep(RECOVER_INTERVAL_SECONDS)
             accepted_before = datetime.now(UTC) - RECOVER_AFTER
 
@@ -238,7 +240,9 @@ def _object_loops(
         "budgets": partial(
             _repeat, lambda: budgets.record_all(datetime.now(UTC)), ACCOUNTING_INTERVAL_SECONDS
         ),
-        "failing notifications": partial(_repeat, notifications.record_all, ACCOUNTING_INTERVAL_SECONDS),
+        "failing notifications": partial(
+            _repeat, lambda: notifications.record_all(datetime.now(UTC)), ACCOUNTING_INTERVAL_SECONDS
+        ),
     }
 
 

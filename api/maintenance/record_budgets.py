@@ -1,7 +1,7 @@
 """Record of the use of budgets on their Projects, where the controller reads it. Called by `loops`.
 
-Written at each whole percent of the budget, when a month begins and when the budget changes: an idle Project
-is not written to, and a busy one about a hundred times a month.
+Written at each whole percent of the budget, when a month begins and when the budget changes, and again every
+ten minutes, since `kubectl replace` removes the annotation; a patch that changes nothing stores nothing.
 """
 
 from datetime import datetime
@@ -20,6 +20,9 @@ from kube.client import KubeClient
 
 log = structlog.get_logger()
 
+REWRITE_SECONDS = 600
+"""Until a record is written again, which a client may have removed."""
+
 
 class BudgetRecorder:
     """Writes the annotation of each Project with a budget, and remembers what it wrote."""
@@ -37,7 +40,7 @@ class BudgetRecorder:
         uses = await month_uses(self._store, self._prices, [row.uid for row in rows], now) if rows else {}
         for row in rows:
             use = uses[row.uid]
-            state = _state(row, use)
+            state = _state(row, use, now)
             if self._written.get(row.uid) == state:
                 continue
             annotations = {ANNOTATION_MONTH_USE: use.to_json()}
@@ -54,7 +57,8 @@ class BudgetRecorder:
             self._written[row.uid] = state
 
 
-def _state(row: ProjectRow, use: MonthUse) -> str:
+def _state(row: ProjectRow, use: MonthUse, now: datetime) -> str:
     """Return what the record depends on."""
     limits = month_limits(row.as_object())
-    return f"{use.month} {int(100 * used_share(limits, use))} {sorted(limits.items())}"
+    interval = now.timestamp() // REWRITE_SECONDS
+    return f"{interval} {use.month} {int(100 * used_share(limits, use))} {sorted(limits.items())}"

@@ -1,7 +1,8 @@
-"""Copies the log of Kaniko containers into the build log while a dependencies pod runs.
+"""Copies the log of the container that installs dependencies into the build log while its pod runs.
 
-Kaniko has no credential for the API, so the API server reads its log from the kubelet. Lines are numbered
-from the start of the log: reconnecting stores each line once. Called by `api.maintenance.loops`.
+That container, Kaniko's or the base image's, has no credential for the API, so the API server reads its log
+from the kubelet. Lines are numbered from the start of the log: reconnecting stores each line once. Called by
+`api.maintenance.loops`.
 """
 
 import asyncio
@@ -9,6 +10,7 @@ from collections.abc import AsyncIterator
 
 import structlog
 
+from api.projection.deployment_rows import current_row
 from api.projection.list_watch import Projection
 from api.store.errors import StoreUnavailable
 from api.store.logs.build_logs import Chunk
@@ -21,16 +23,19 @@ from kube.client import KubeClient, Object
 
 log = structlog.get_logger()
 
-CONTAINER = "kaniko"
+CONTAINERS = ("kaniko", "install")
+"""A dependencies pod has one of them."""
 MAX_PARALLEL_LOGS = 8
 MAX_LINE_BYTES = 16 * 1024
-MAX_ATTEMPTS = 20
+FIRST_PAUSE_SECONDS = 0.2
+MAX_PAUSE_SECONDS = 10.0
+"""Pauses before a log is read again: doubled each time, until a line is new."""
 CLOSE_TIMEOUT_SECONDS = 5.0
 """Seconds to wait for cancelled followers."""
 
 
 class KanikoLogs:
-    """Follows the logs of Kaniko pods. `projection` connects it to the watch of pods."""
+    """Follows the logs of dependencies pods. `projection` connects it to the watch of pods."""
 
     def __init__(self, store: Store, kube: KubeClient) -> None:
         self._store = store
@@ -56,8 +61,9 @@ class KanikoLogs:
     async def _on_change(self, item: Object) -> None:
         pod = Pod(item)
         deployment = pod.labels.get(names.LABEL_DEPLOYMENT)
-        if deployment and pod.name not in self._tasks and has_log(pod):
-            work = self._follow(deployment, pod.owner_uid(DEPLOYMENT), pod.name)
+        container = container_with_log(pod)
+        if deployment and pod.name not in self._tasks and container:
+            work = self._follow(deployment, pod.owner_uid(DEPLOYMENT), pod.name, container)
             self._tasks[pod.name] = (pod.uid, asyncio.create_task(work, name=f"log of {pod.name}"))
 
     async def _on_deleted(self, name: str, uid: str) -> None:
@@ -70,34 +76,45 @@ class KanikoLogs:
     async def _followed_pods(self) -> dict[str, tuple[str, int]]:
         return {name: (uid, 0) for name, (uid, _) in self._tasks.items()}
 
-    async def _follow(self, deployment: str, uid: str | None, pod: str) -> None:
-        async with self._semaphore:
-            for attempt in range(MAX_ATTEMPTS):
-                try:
+    async def _follow(self, deployment: str, uid: str | None, pod: str, container: str) -> None:
+        pause, stored = FIRST_PAUSE_SECONDS, 0
+        while True:
+            try:
+                async with self._semaphore:
                     key = await self._store.build_logs.key(deployment, uid) if uid else deployment
-                    await self._copy(key, pod)
-                    return
-                except errors.KubeNotFound:
-                    return
-                except (errors.KubeError, StoreUnavailable) as error:
-                    log.warning("build log interrupted", pod=pod, error=str(error))
-                await asyncio.sleep(min(0.2 * 2**attempt, 10))
+                    async for line_count in self._copy(key, pod, container):
+                        if line_count > stored:
+                            pause, stored = FIRST_PAUSE_SECONDS, line_count
+                        # Check after the append: deleting the Deployment from here on deletes its log too.
+                        if uid and await current_row(self._store, self._kube, deployment, uid) is None:
+                            await self._store.expired_records.note_build_log(key)
+                            break
+                return
+            except errors.KubeNotFound:
+                return
+            except (errors.KubeError, StoreUnavailable) as error:
+                log.warning("build log interrupted", pod=pod, error=str(error))
+            # Outside the semaphore: logs that cannot be read must not block the others.
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, MAX_PAUSE_SECONDS)
 
-    async def _copy(self, key: str, pod: str) -> None:
+    async def _copy(self, key: str, pod: str, container: str) -> AsyncIterator[int]:
+        """Store the lines of a log; yield their number after each batch."""
         line_count = 0
-        async for batch in split_lines(self._kube.pod_log(pod, CONTAINER, follow=True)):
+        async for batch in split_lines(self._kube.pod_log(pod, container, follow=True)):
             chunks = [Chunk(line_count + index, line) for index, line in enumerate(batch, 1)]
             line_count += len(batch)
-            await self._store.build_logs.append(key, pod, CONTAINER, chunks)
+            await self._store.build_logs.append(key, pod, container, chunks)
+            yield line_count
 
 
-def has_log(pod: Pod) -> bool:
-    """Return whether the pod has a Kaniko container whose log can be read."""
+def container_with_log(pod: Pod) -> str:
+    """Return the container that installs dependencies, once its log can be read; else an empty text."""
     for status in pod.containers:
-        if status.get("name") == CONTAINER:
-            state = status.get("state") or {}
-            return "running" in state or "terminated" in state
-    return False
+        state = status.get("state") or {}
+        if status.get("name") in CONTAINERS and ("running" in state or "terminated" in state):
+            return str(status["name"])
+    return ""
 
 
 async def split_lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[list[str]]:

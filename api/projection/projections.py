@@ -22,14 +22,14 @@ from kube.client import Object
 def projects(store: Store, place: str | None = None) -> Projection:
     """Return the projection of the Projects of a namespace, None for the installation's own.
 
-    Deleting one deletes its records too.
+    Deleting one starts the deletion of its records, which the next list starts again if it fails.
     """
 
     async def apply(item: Object) -> None:
         await store.projects.observe(Project(item))
 
     async def delete(name: str, uid: str) -> None:
-        await store.projects.remove(name, uid, datetime.now(UTC))
+        store.projects.start_removal(name, uid, datetime.now(UTC))
 
     return Projection(
         PROJECT,

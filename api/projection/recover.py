@@ -10,7 +10,7 @@ import structlog
 from api.projection.refused_namespaces import RefusedNamespaces
 from api.store.errors import Missing
 from api.store.store import Store
-from api.v1.runs.create import ensure_object
+from api.v1.runs.create import complete
 from crds.kinds import RUN
 from kube import errors
 from kube.client import KubeClient
@@ -23,18 +23,22 @@ LATE_CREATE_WINDOW = timedelta(seconds=90)
 """After this time an unanswered create can no longer reach the apiserver."""
 
 
-async def recover_all(store: Store, kube: KubeClient, accepted_before: datetime) -> None:
-    """Create missing objects of accepted runs and delete the objects of withdrawn runs, once."""
+async def recover_all(
+    store: Store, kube: KubeClient, accepted_before: datetime, claims_not_before: datetime | None = None
+) -> None:
+    """Create missing objects of accepted runs and delete the objects of withdrawn runs, once.
+
+    After a restore of the index (`claims_not_before`) the object of an older run is not created again.
+    """
     now = datetime.now(UTC)
     withdrawn, accepted = await store.runs.unsettled(accepted_before)
     for row in accepted:
         try:
-            await ensure_object(store, kube, row, now)
+            await complete(store, kube, row, now, claims_not_before=claims_not_before)
         except errors.KubeUnavailable:
             raise
         except (errors.KubeError, Missing) as error:
-            log.warning("accepted run withdrawn", run=row.name, error=str(error))
-            await store.runs.withdraw(row.name, now, object_absent=True)
+            log.warning("accepted run not created", run=row.name, error=str(error))
     refused = RefusedNamespaces()
     for name, created_at, namespace in withdrawn:
         with refused.skip(kube, namespace, name):

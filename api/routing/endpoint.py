@@ -24,6 +24,8 @@ from api.routing.middleware import CALLER
 from api.services import SERVICES, ApiServices
 
 WAIT_PARAMETER = "wait"
+EXPIRES = web.ResponseKey("expires", bool)
+"""Key of a response that changes with time, without a change of a row."""
 NO_BODY: Mapping[str, Any] = {"type": "object", "additionalProperties": False}
 """The body schema of an operation without a body: absent, or `{}`."""
 
@@ -59,7 +61,8 @@ Serve = Callable[[EndpointCall], Awaitable[web.StreamResponse]]
 class Endpoint:
     """An operation. `produces`: the media types of its responses, the default first.
 
-    `cacheable`: the response depends on rows only, so it stays valid until a row changes.
+    `cacheable`: the response depends on rows only, so it stays valid until a row changes; one that has
+    EXPIRES set is not cached.
     `summary`, `responses`, `error_statuses`, `headers` and `example` are documentation (`api.openapi`);
     tests check every response against it.
     """
@@ -99,7 +102,7 @@ class Endpoint:
             database = request.app[SERVICES].store.database
             before = database.generation
             access = (caller.projects, caller.grants.projects_with(self.scope))
-            key = (request.rel_url.raw_path_qs, request.headers.get("Accept"), *access)
+            key = (request.rel_url.raw_path_qs, _accept(request), *access)
             cached = cache.get(before, key)
             if cached is not None:
                 return web.Response(body=cached.body, headers=cached.headers)
@@ -108,6 +111,7 @@ class Endpoint:
                 isinstance(response, web.Response)
                 and response.status == 200
                 and isinstance(response.body, bytes)
+                and EXPIRES not in response
             ):
                 cache.put(
                     before, database.generation, key, CachedResponse(response.body, dict(response.headers))
@@ -115,7 +119,7 @@ class Endpoint:
             return response
 
         async def serve_call(request: web.Request, caller: Caller) -> web.StreamResponse:
-            media_type = negotiation.choose(request.headers.get("Accept"), self.produces)
+            media_type = negotiation.choose(_accept(request), self.produces)
             values = query.parse(self.query, request.query.items())
             payload: Mapping[str, Any] = {}
             services = request.app[SERVICES]
@@ -134,3 +138,7 @@ class Endpoint:
         app.router.add_route(self.method, self.path, handle, expect_handler=expect_continue.defer)
         if self.method == "GET" and self.head:
             app.router.add_route("HEAD", self.path, handle, expect_handler=expect_continue.defer)
+
+
+def _accept(request: web.Request) -> str:
+    return ", ".join(request.headers.getall("Accept", ()))

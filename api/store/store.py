@@ -117,6 +117,7 @@ class Store:
 
     async def close(self) -> None:
         """Close everything; waiting readers return."""
+        await self.projects.close()
         await self._backend.close()
 
     async def ready(self) -> None:

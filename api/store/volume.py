@@ -12,7 +12,7 @@ from pathlib import Path
 from api.store.errors import StoreUnavailable
 from api.store.index.uploads import UNBOUNDED
 from crds.installation_limits import InstallationLimits
-from crds.limits import PlanLimits
+from crds.limits import PlanLimits, Plans
 
 CHECK_SECONDS = 1.0
 DEFAULT_FLOOR_BYTES = 512 << 20
@@ -40,6 +40,10 @@ class Volume:
     def project_bytes_limit(self, plan: PlanLimits, limits: InstallationLimits) -> int | None:
         """Return the bytes that a project of the plan may store; None without a limit."""
         return plan.stored_bytes or self.share(limits.project_bytes)
+
+    def limits_projects(self, plans: Plans, limits: InstallationLimits) -> bool:
+        """Return whether a project of any plan has a limit of stored bytes."""
+        return any(self.project_bytes_limit(plan, limits) is not None for plan in plans.by_name.values())
 
     def uploads_bytes_limit(self, limits: InstallationLimits) -> int:
         """Return the bytes that the uploads of all projects may have."""

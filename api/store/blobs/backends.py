@@ -16,7 +16,7 @@ BUCKET_PART_BYTES = 8 * 1024 * 1024
 """S3 takes no part below 5 MiB, except the last."""
 CONNECT_TIMEOUT = timedelta(seconds=2)
 PART_TIMEOUT = timedelta(seconds=10)
-"""Limit of one request that writes or deletes."""
+"""Limit of one request that writes a part or deletes."""
 MAX_RETRIES = 2
 RETRY_TIMEOUT = timedelta(seconds=3)
 SCHEMES = ("s3", "gs", "az")

@@ -185,11 +185,12 @@ class Blobs:
         except (BaseError, OSError) as error:
             raise StoreUnavailable(f"the object store cannot answer: {first_line(error)}") from error
 
-    async def copy(self, key: str, to: str) -> None:
-        """Store the same bytes durably under another key, replacing its blob. Raises Missing."""
+    async def copy(self, key: str, to: str, size: int) -> None:
+        """Store the same `size` bytes durably under another key, replacing its blob. Raises Missing."""
         try:
-            async with asyncio.timeout(NEXT_BYTES_TIMEOUT_SECONDS):
-                await obstore.copy_async(self._writing, key, to, overwrite=True)
+            async with asyncio.timeout(NEXT_BYTES_TIMEOUT_SECONDS + size / MIN_BYTES_PER_SECOND):
+                # The bucket copies all bytes in one request, which takes longer than the write of a part.
+                await obstore.copy_async(self._reading, key, to, overwrite=True)
             if self._sync is not None:
                 await asyncio.to_thread(self._sync, to)
         except FileNotFoundError as error:

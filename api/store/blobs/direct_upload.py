@@ -7,11 +7,12 @@ and deployments.
 
 import hashlib
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 
 from api.store.blobs.blobs import Blobs
-from api.store.errors import Mismatch, Missing
+from api.store.errors import Mismatch, Missing, StoreUnavailable
 from api.store.index.uploads import UploadRow, Uploads
 
 
@@ -38,14 +39,16 @@ async def import_upload(
         if size != row.size:
             raise Mismatch(f"{size} bytes were uploaded, {row.size} were announced; send it again", "size")
         await before_copy()
-        await blobs.copy(incoming_key(row), blob)
+        async with _deleting_on_failure(blobs, blob):
+            await blobs.copy(incoming_key(row), blob, size)
     except Missing:
         # Another call may have imported them since the row was read.
         return await uploads.get(row.id) or row
     digest, received = hashlib.sha256(), 0
-    async for chunk in blobs.read(blob):
-        digest.update(chunk)
-        received += len(chunk)
+    async with _deleting_on_failure(blobs, blob):
+        async for chunk in blobs.read(blob):
+            digest.update(chunk)
+            received += len(chunk)
     if received != row.size or row.sha256 not in (None, digest.hexdigest()):
         await blobs.delete(blob)
         raise Mismatch(
@@ -57,3 +60,14 @@ async def import_upload(
         await blobs.delete(blob)
     await blobs.delete(incoming_key(row))
     return await uploads.get(row.id) or row
+
+
+@asynccontextmanager
+async def _deleting_on_failure(blobs: Blobs, blob: str) -> AsyncIterator[None]:
+    """Delete the copy if the block raises StoreUnavailable; the next attempt has another key."""
+    try:
+        yield
+    except StoreUnavailable:
+        with suppress(StoreUnavailable):
+            await blobs.delete(blob)
+        raise

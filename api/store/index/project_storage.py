@@ -8,8 +8,10 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from sqlalchemy import ColumnElement, Select, Table, func, select
+from sqlalchemy import Select, Table, func, select
 
+from api.store.errors import StoreUnavailable
+from api.store.shared_tasks import SharedTasks
 from api.store.sql.database import Database
 from api.store.sql.schema import archives, artifacts, projects, runs, uploads
 from crds.objects import DEFAULT_PLAN
@@ -43,23 +45,26 @@ class ProjectStorage:
         self._namespace = namespace
         self._clock = clock
         self._measured: OrderedDict[str, tuple[float, str, StoredBytes]] = OrderedDict()
+        self._measuring: SharedTasks[tuple[str, StoredBytes]] = SharedTasks()
         self._open_logs: dict[str, dict[str, int]] = {}
         self._projects: OrderedDict[str, str] = OrderedDict()
 
     async def of(self, project: str) -> tuple[str, StoredBytes]:
-        """Return the plan and the stored bytes of a project. Raises StoreUnavailable."""
+        """Return the plan and the stored bytes of a project.
+
+        If a measurement fails, the last one stays. Raises StoreUnavailable if there was none.
+        """
         measured_at, plan, stored = self._measured.get(project, (float("-inf"), "", StoredBytes()))
         now = self._clock()
         if now - measured_at >= MEASURE_SECONDS:
             if plan:
                 # Others use the last sums meanwhile.
                 self._measured[project] = (now, plan, stored)
-            plan, stored = await self._measure(project)
-            self._measured[project] = (now, plan, stored)
-            self._measured.move_to_end(project)
-            if len(self._measured) > MAX_CACHED_PROJECTS:
-                dropped, _ = self._measured.popitem(last=False)
-                self._open_logs.pop(dropped, None)
+            try:
+                plan, stored = await self._measuring.run(project, lambda: self._refresh(project, now))
+            except StoreUnavailable:
+                if not plan:
+                    raise
         return plan, replace(stored, events=stored.events + sum(self._open_logs.get(project, {}).values()))
 
     def add(self, project: str, artifact_bytes: int = 0, upload_bytes: int = 0) -> None:
@@ -77,8 +82,12 @@ class ProjectStorage:
             )
 
     def record_log(self, project: str, run: str, size: int) -> None:
-        """Record the present bytes of a log that is not sealed."""
-        self._open_logs.setdefault(project, {})[run] = size
+        """Record the present bytes of a log that is not sealed, if the project is measured regularly."""
+        measured_at = self._measured[project][0] if project in self._measured else float("-inf")
+        if self._clock() - measured_at < 2 * MEASURE_SECONDS:
+            self._open_logs.setdefault(project, {})[run] = size
+        else:
+            self._open_logs.pop(project, None)
 
     async def project_of(self, run: str) -> str | None:
         """Return the project of a run, which never changes. Raises StoreUnavailable."""
@@ -92,6 +101,15 @@ class ProjectStorage:
                 if len(self._projects) > MAX_CACHED_RUNS:
                     self._projects.popitem(last=False)
         return project
+
+    async def _refresh(self, project: str, now: float) -> tuple[str, StoredBytes]:
+        plan, stored = await self._measure(project)
+        self._measured[project] = (now, plan, stored)
+        self._measured.move_to_end(project)
+        if len(self._measured) > MAX_CACHED_PROJECTS:
+            dropped, _ = self._measured.popitem(last=False)
+            self._open_logs.pop(dropped, None)
+        return plan, stored
 
     async def _measure(self, project: str) -> tuple[str, StoredBytes]:
         open_logs = self._open_logs.get(project, {})
@@ -121,9 +139,8 @@ class ProjectStorage:
         return str((spec or {}).get("plan") or DEFAULT_PLAN), StoredBytes(*sums)
 
     def _of_runs(self, project: str, table: Table) -> Select[tuple[int]]:
-        joined: ColumnElement[bool] = (runs.c.namespace == table.c.namespace) & (runs.c.name == table.c.run)
-        return (
-            select(func.coalesce(func.sum(table.c.size), 0))
-            .select_from(table.join(runs, joined))
-            .where(table.c.namespace == self._namespace, runs.c.project == project)
+        # A join would make SQLite read the rows of all projects.
+        names = select(runs.c.name).where(runs.c.namespace == self._namespace, runs.c.project == project)
+        return select(func.coalesce(func.sum(table.c.size), 0)).where(
+            table.c.namespace == self._namespace, table.c.run.in_(names)
         )

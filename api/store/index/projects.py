@@ -1,10 +1,13 @@
 """Table of projects, which follow their objects. Called by the projector and the routes of projects."""
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
+import structlog
 from sqlalchemy import bindparam, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -22,12 +25,18 @@ from api.store.index.notifications import outbox
 from api.store.index.object_versions import read_versions
 from api.store.index.runs import hide
 from api.store.page import RowPage
+from api.store.shared_tasks import SharedTasks
 from api.store.sql.database import Database, next_ord
 from api.store.sql.notifier import Notifier
 from api.store.sql.schema import deployments, projects
 from crds import conditions, objects
 from crds.teams.namespaces import place_of
 from crds.times import parse_time
+
+log = structlog.get_logger()
+
+REMOVAL_WAIT_SECONDS = 1.0
+"""Wait of a caller for the removal of a project; that of one with many runs goes on after it."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +86,16 @@ class Projects:
         self._namespace = namespace
         self._notifier = notifier
         self._on_removed = on_removed
+        self._removals: SharedTasks[None] = SharedTasks()
+        # Removals take turns, so other writers wait for one batch.
+        self._removal_turn = asyncio.Lock()
+        self._closing = False
+        self._skipped: dict[str, objects.Project] = {}
+
+    async def close(self) -> None:
+        """End the removals after their current batch; the next list of Projects continues them."""
+        self._closing = True
+        await self._removals.wait()
 
     async def get(self, name: str) -> ProjectRow | None:
         """Return one project, or None."""
@@ -140,17 +159,22 @@ class Projects:
         """Update the row from the object, unless the row is newer.
 
         Call it with the apiserver's response to a create or patch: the next reader then sees the change. An
-        object of another uid under the same name first deletes everything that belonged to the old one. Of
-        two namespaces with a project of this name, the older project is stored.
+        object of another uid under the same name first deletes everything that belonged to the old one. If
+        that takes longer than REMOVAL_WAIT_SECONDS, a task stores the object after it. Of two namespaces with
+        a project of this name, the older project is stored.
         """
         version = int(project.resource_version or 0)
         place = place_of(project.namespace, self._namespace)
         async with self._database.read() as connection:
             row = await self._newer(connection, project)
         if row and row.uid not in (None, project.uid):
-            await self.remove(
-                project.name, row.uid, datetime.now(UTC), lost_name=row.object_namespace != place
-            )
+            now, lost_name = datetime.now(UTC), row.object_namespace != place
+            if not await self.remove(project.name, row.uid, now, lost_name):
+                skipped = self._skipped.get(project.name)
+                if skipped is None or int(skipped.resource_version or 0) < version:
+                    self._skipped[project.name] = project
+                self._removals.start(f"skipped {project.name}", partial(self._observe_skipped, project.name))
+                return
         if row and row.uid is None:
             await self._delete_earlier_runs(project)
             await self._hide_runs_elsewhere(project.name, place)
@@ -194,18 +218,53 @@ class Projects:
                     )
         self._notifier.notify("deployments")
 
-    async def remove(self, name: str, uid: str, now: datetime, lost_name: bool = False) -> None:
-        """Delete the row of a deleted object with its deployments; its runs leave only tombstones.
+    async def _observe_skipped(self, name: str) -> None:
+        """Observe the newest of the objects of that name that a removal delays; each try waits for it."""
+        while not self._closing and (project := self._skipped.pop(name, None)):
+            try:
+                await self.observe(project)
+            except StoreUnavailable:
+                self._skipped.setdefault(name, project)
+                await asyncio.sleep(REMOVAL_WAIT_SECONDS)
+
+    async def remove(self, name: str, uid: str, now: datetime, lost_name: bool = False) -> bool:
+        """Start the removal; return whether it ended within REMOVAL_WAIT_SECONDS. Raises what it raises."""
+        removal = self.start_removal(name, uid, now, lost_name)
+        ended, _ = await asyncio.wait((removal,), timeout=REMOVAL_WAIT_SECONDS)
+        for task in ended:
+            task.result()
+        return bool(ended)
+
+    def start_removal(
+        self, name: str, uid: str, now: datetime, lost_name: bool = False
+    ) -> asyncio.Task[None]:
+        """Return the task that deletes the row of a deleted object, one per uid.
 
         `lost_name`: the object exists, and is stored again once it gets its name back.
+        """
+        skipped = self._skipped.get(name)
+        if skipped is not None and skipped.uid == uid:
+            del self._skipped[name]
+        remove = partial(self._remove, name, uid, now, lost_name)
+        return self._removals.start(f"{uid} {lost_name}", remove)
+
+    async def _remove(self, name: str, uid: str, now: datetime, lost_name: bool) -> None:
+        try:
+            await self._remove_batches(name, uid, now, lost_name)
+        except Exception as error:
+            log.warning("project not removed", project=name, error=repr(error))
+            raise
+
+    async def _remove_batches(self, name: str, uid: str, now: datetime, lost_name: bool) -> None:
+        """Delete the row with its deployments; its runs leave only tombstones.
 
         The row is deleted last, with the last of the runs: after a crash it is found again, and no other
         project of that name is shown until then. A repeated call changes nothing. Rows without an owner, and
         all uploads, belong to the project that holds the name.
         """
         done = False
-        while not done:
-            async with self._database.write() as connection:
+        while not done and not self._closing:
+            async with self._removal_turn, self._database.write() as connection:
                 if await is_removed(connection, self._namespace, uid):
                     return
                 holder = (await self._stored(connection, name)).uid

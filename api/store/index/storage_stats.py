@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import Select, func, select
 
+from api.store.errors import StoreUnavailable
 from api.store.sql.database import Database
 from api.store.sql.schema import archives, artifacts, remains, run_counts, runs, tombstones, uploads
 
@@ -32,8 +33,8 @@ class StorageMeter:
         self.last = StorageStats()
 
     async def measure(self, now: datetime) -> StorageStats:
-        """Count all rows and bytes. Raises StoreUnavailable."""
-        stats = StorageStats()
+        """Count all rows and bytes; a count that fails stays as it was. Raises StoreUnavailable then."""
+        stats, failed = self.last, None
         run_count = select(func.coalesce(func.sum(run_counts.c.count), 0))
         oldest = select(func.min(runs.c.completed_at)).where(
             runs.c.namespace == self._namespace, runs.c.sealed.is_(False)
@@ -46,22 +47,28 @@ class StorageMeter:
             "remains": remains,
         }
         summed = {"artifact": artifacts, "upload": uploads, "events": archives}
-        # One connection per query: each sees its own commit, and no reader is blocked for long.
-        stats.rows["run"] = await self._number(run_count.where(run_counts.c.namespace == self._namespace))
+        queries = [(stats.rows, "run", run_count.where(run_counts.c.namespace == self._namespace))]
         for kind, table in counted.items():
             query = select(func.count()).select_from(table).where(table.c.namespace == self._namespace)
-            stats.rows[kind] = await self._number(query)
+            queries.append((stats.rows, kind, query))
         for kind, table in summed.items():
             size = select(func.coalesce(func.sum(table.c.size), 0)).where(
                 table.c.namespace == self._namespace
             )
             if table is uploads:
                 size = size.where(uploads.c.stored_at.is_not(None))
-            stats.bytes[kind] = await self._number(size)
+            queries.append((stats.bytes, kind, size))
+        # One connection per query: each sees its own commit, and no reader is blocked for long.
+        for numbers, kind, query in queries:
+            try:
+                numbers[kind] = await self._number(query)
+            except StoreUnavailable as error:
+                failed = error
         async with self._database.read() as connection:
             first = (await connection.execute(oldest)).scalar_one()
         stats.oldest_unsealed = 0.0 if first is None else max(0.0, (now - first).total_seconds())
-        self.last = stats
+        if failed is not None:
+            raise failed
         return stats
 
     async def _number(self, query: Select[Any]) -> int:

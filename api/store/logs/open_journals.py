@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from api.store.errors import StoreUnavailable
+from api.store.locks import NamedLocks
+from api.store.shared_tasks import SharedTasks
 
 Opened = TypeVar("Opened")
 MAX_OPEN_JOURNALS = 2000
@@ -26,44 +28,25 @@ class OpenJournals(Generic[Opened]):
         self._directory = directory
         self._open_journal = open_journal
         self._open_journals: OrderedDict[str, Opened] = OrderedDict()
-        self._opening: dict[str, asyncio.Task[Opened]] = {}
-        self._locks: dict[str, tuple[asyncio.Lock, int]] = {}
+        self._opening: SharedTasks[Opened] = SharedTasks()
+        self._locks = NamedLocks()
 
     @asynccontextmanager
     async def lock(self, name: str) -> AsyncIterator[Opened]:
         """Open the journal for writing, exclusively. Raises StoreUnavailable."""
-        lock, waiting = self._locks.get(name, (asyncio.Lock(), 0))
-        self._locks[name] = (lock, waiting + 1)
-        try:
-            try:
-                async with asyncio.timeout(LOCK_TIMEOUT_SECONDS):
-                    await lock.acquire()
-            except TimeoutError as error:
-                raise StoreUnavailable(f"the log of {name} is busy; try again") from error
+        async with self._locks.hold(name, LOCK_TIMEOUT_SECONDS, f"the log of {name}"):
             try:
                 yield await self.open(name)
             except (StoreUnavailable, asyncio.CancelledError):
                 # A failed or canceled write may have left bytes on disk: opening it again detects them.
                 self._open_journals.pop(name, None)
                 raise
-            finally:
-                lock.release()
-        finally:
-            lock, waiting = self._locks[name]
-            if waiting == 1:
-                del self._locks[name]
-            else:
-                self._locks[name] = (lock, waiting - 1)
 
     async def open(self, name: str) -> Opened:
         """Open the journal for reading."""
         journal = self._open_journals.get(name)
         if journal is None:
-            task = self._opening.get(name)
-            if task is None:
-                task = self._opening[name] = asyncio.create_task(self._open(name))
-                task.add_done_callback(lambda _: self._opening.pop(name, None))
-            return await asyncio.shield(task)
+            return await self._opening.run(name, lambda: self._open(name))
         self._open_journals.move_to_end(name)
         return journal
 

@@ -5,14 +5,12 @@ writing transaction excludes all other writing ones of the installation and sees
 it: a transaction that reads and then writes needs no other lock. Readers never wait for it.
 """
 
-import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from api.store.errors import StoreUnavailable
 from api.store.sql.schema import sequences
 from api.store.sql.upsert import increment_statement
 
@@ -65,20 +63,6 @@ class Database(ABC):
         """Return if the index can be written. Raises StoreUnavailable."""
         async with self.write() as connection:
             await _count(connection, "", "ready")
-
-
-@asynccontextmanager
-async def hold_write_lock(lock: asyncio.Lock, seconds: float) -> AsyncIterator[None]:
-    """Hold the write lock of this process, acquired in order. Raises StoreUnavailable after `seconds`."""
-    try:
-        async with asyncio.timeout(seconds):
-            await lock.acquire()
-    except TimeoutError as error:
-        raise StoreUnavailable("the index is busy; try again") from error
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 async def next_ord(connection: AsyncConnection, namespace: str) -> int:

@@ -302,6 +302,7 @@ uploads = Table(
     Column("stored_at", Moment),
     Column("blob", text(), nullable=False),
     Index("uploads_expires", "namespace", "expires_at"),
+    Index("uploads_project", "namespace", "project"),
 )
 
 api_keys = Table(

@@ -16,7 +16,8 @@ from sqlalchemy import exc
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from api.store.errors import cannot_answer
-from api.store.sql.database import Database, hold_write_lock
+from api.store.locks import hold_lock
+from api.store.sql.database import Database
 from api.store.sql.sqlite_driver import SqliteConnection, connect
 from api.store.sql.transaction_group import TransactionGroup
 
@@ -89,7 +90,7 @@ class SqliteDatabase(Database):
         self._queued += 1
         waits = True
         try:
-            async with hold_write_lock(self._write_lock, CONNECTION_TIMEOUT_SECONDS):
+            async with hold_lock(self._write_lock, CONNECTION_TIMEOUT_SECONDS):
                 self._queued -= 1
                 waits = False
                 yield

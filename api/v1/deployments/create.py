@@ -132,7 +132,7 @@ async def _create_from_commit(call: EndpointCall, project: ProjectRow) -> Deploy
         if row is None or (row.status != "failed" and await _is_object_deleted(call, row)):
             await _check_limits(call, project)
             return await _ensure_object(call, project, name, {**spec, "attempt": attempt})
-        if row.status != "failed" and await _keep_from_superseding(call, row):
+        if row.status != "failed" and await _keep(call, row):
             return await lookup.deployment(call, names.id_of(name))
         if row.message is not None:
             spec.setdefault("message", row.message)
@@ -148,14 +148,21 @@ async def _is_object_deleted(call: EndpointCall, row: DeploymentRow) -> bool:
     return manifest is None or manifest["metadata"]["uid"] != row.uid
 
 
-async def _keep_from_superseding(call: EndpointCall, row: DeploymentRow) -> bool:
-    """Keep a newer commit from superseding the deployment; return False if one already has."""
-    if row.status != "pending":
+async def _keep(call: EndpointCall, row: DeploymentRow) -> bool:
+    """Keep the deployment although a newer commit comes, or although its pull request was closed before.
+
+    Return False if it is already superseded or being deleted.
+    """
+    removed = [names.ANNOTATION_POLLED] if row.status == "pending" else []
+    if row.preview:
+        removed.append(names.ANNOTATION_CLOSED)
+    if not removed:
         return True
-    patch = {"metadata": {"uid": row.uid, "annotations": {names.ANNOTATION_POLLED: None}}}
+    patch = {"metadata": {"uid": row.uid, "annotations": dict.fromkeys(removed)}}
     manifest = await call.services.kube.at(row.object_namespace).patch(DEPLOYMENT, row.name, patch)
-    await call.services.store.deployments.observe(Deployment(manifest))
-    return not Deployment(manifest).failed
+    deployment = Deployment(manifest)
+    await call.services.store.deployments.observe(deployment)
+    return not (deployment.failed or deployment.deleting)
 
 
 async def _ensure_object(

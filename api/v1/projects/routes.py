@@ -108,9 +108,15 @@ async def create(call: EndpointCall) -> web.StreamResponse:
     except kube_errors.AlreadyExists as error:
         raise taken from error
     row = await _record(call, manifest)
-    if row.uid != (uid := manifest["metadata"]["uid"]) and row.object_namespace != place:
+    if row.uid != (uid := manifest["metadata"]["uid"]):
         await kube.delete(PROJECT, name, uid=uid)
-        raise taken
+        if row.object_namespace != place:
+            raise taken
+        projects.start_removal(name, uid, call.services.now())
+        raise errors.conflict(
+            f"the project {name} is still being deleted; try again later, or choose another name",
+            field="name",
+        )
     return responses.item(view.item(row), 201, f"/v1/projects/{name}")
 
 

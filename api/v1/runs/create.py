@@ -68,9 +68,31 @@ async def create_run(
 
 
 async def complete(
-    store: Store, kube: KubeClient, row: RunDetail, now: datetime, project_uid: str | None = None
+    store: Store,
+    kube: KubeClient,
+    row: RunDetail,
+    now: datetime,
+    project_uid: str | None = None,
+    claims_not_before: datetime | None = None,
 ) -> RunDetail:
-    """Create the object of an accepted run like `ensure_object`; withdraw a run whose object is refused."""
+    """Create the object of an accepted run like `ensure_object`; withdraw a run whose object is refused.
+
+    `claims_not_before`: when the index was restored. An older run may have ended since the backup: link its
+    object, or withdraw the run if there is none. A new object would start the crew again.
+    """
+    if claims_not_before is not None and row.created_at < claims_not_before:
+        existing = await kube.at(row.object_namespace).get(RUN, row.name)
+        if existing is None:
+            # The idempotency key stays: a repeated call would start the crew again, too.
+            await store.runs.withdraw(row.name, now, object_absent=False, keep_key=True)
+            raise Missing(
+                "the run created with this Idempotency-Key has no object since the restore of the service's "
+                "index; use a new key to start another run",
+                "Idempotency-Key",
+            )
+        run = Run(existing)
+        await store.run_writer.observe(run, now)
+        return replace(row, uid=run.uid)
     try:
         return await ensure_object(store, kube, row, now, project_uid)
     except errors.KubeUnavailable:

@@ -8,7 +8,7 @@ from aiohttp import web
 from api import errors
 from api.http import operation, pagination, responses
 from api.http.query import Parameter
-from api.routing.endpoint import Endpoint, EndpointCall
+from api.routing.endpoint import EXPIRES, Endpoint, EndpointCall
 from api.store import accounting
 from api.store.index.runs.filtered_listing import RunSelection
 from api.v1 import idempotency, lookup, wait
@@ -96,7 +96,7 @@ async def get(call: EndpointCall) -> web.StreamResponse:
     row, services = await start.wait_ended(call, call.path("id"), call.query["wait"] or 0), call.services
     position = await services.store.run_queue.position(row, services.config.plans)
     questions = await services.store.input_requests.open_of(row, services.now())
-    return responses.item(
+    response = responses.item(
         view.detail(
             row,
             services.config.public_url,
@@ -106,6 +106,9 @@ async def get(call: EndpointCall) -> web.StreamResponse:
             questions,
         )
     )
+    if questions:
+        response[EXPIRES] = True
+    return response
 
 
 async def cancel(call: EndpointCall) -> web.StreamResponse:

@@ -53,7 +53,9 @@ async def repeated(call: EndpointCall, use: Idempotency | None) -> web.Response 
         return None
     if row.uid is None:
         describe(row.project, names.id_of(row.name))
-        row = await run_creation.complete(services.store, services.kube, row, now)
+        row = await run_creation.complete(
+            services.store, services.kube, row, now, claims_not_before=services.config.claims_not_before
+        )
     return await _created_response(call, row)
 
 
@@ -102,7 +104,8 @@ async def _created_response(call: EndpointCall, row: RunDetail) -> web.Response:
     config, identifier = call.services.config, names.id_of(row.name)
     location = f"/v1/runs/{identifier}"
     created = responses.item(view.created(row, config.public_url), 201, location)
-    seconds = wait.preferred_seconds(call.request.headers.get(wait.PREFER_HEADER))
+    preferences = call.request.headers.getall(wait.PREFER_HEADER, ())
+    seconds = wait.preferred_seconds(", ".join(preferences))
     if seconds is None:
         return created
     try:

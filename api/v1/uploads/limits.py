@@ -14,6 +14,8 @@ from api.store.errors import PROJECT_OWNER, UploadQuotaExceeded
 async def check_storage(call: EndpointCall, project: str, size: int) -> None:
     """Raise a 429 if the project may not store so many bytes more."""
     config, store = call.services.config, call.services.store
+    if not store.volume.limits_projects(config.plans, config.limits):
+        return
     plan, stored = await store.project_storage.of(project)
     limit = store.volume.project_bytes_limit(config.plans.of(plan), config.limits)
     if limit is not None and stored.total + size > limit:

@@ -89,7 +89,10 @@ async def test_view_that_is_drawn_again_reads_no_more_than_before(testbed, conso
             while len(asked) < known + 2:
                 await page.wait_for_timeout(10)
     before = len(asked)
-    await page.clock.run_for(5_000)
-    await page.wait_for_timeout(500)
+    async with asyncio.timeout(60):
+        # The last view sets its timer once the answer to its request is drawn.
+        while len(asked) == before:
+            await page.clock.run_for(5_000)
+            await page.wait_for_timeout(500)
     # Real time passes, too: one more than the one of these five seconds.
-    assert 1 <= len(asked) - before <= 2
+    assert len(asked) - before <= 2

@@ -6,7 +6,14 @@ import hashlib
 import pytest
 
 from crds.kinds import DEPLOYMENT
-from crds.names import ANNOTATION_CREATED_BY, ANNOTATION_ERASED, ANNOTATION_POLLED, id_of, name_of
+from crds.names import (
+    ANNOTATION_CLOSED,
+    ANNOTATION_CREATED_BY,
+    ANNOTATION_ERASED,
+    ANNOTATION_POLLED,
+    id_of,
+    name_of,
+)
 
 CONTENT = b"an archive"
 
@@ -122,6 +129,41 @@ async def test_commit_of_a_deleted_deployment_is_redeployed(testbed):
         after = await testbed.kube.get(DEPLOYMENT, name_of(again["id"]))
         assert after is not None
         assert after["metadata"]["uid"] != before["metadata"]["uid"]
+
+
+async def preview(testbed):
+    """Return id and name of the preview of a commit."""
+    body = {"project": "crew", "source": {"git": {"commit": "a" * 40}}, "preview": {"pull_request": 7}}
+    created = await testbed.data("POST", "/v1/deployments", body)
+    return created["id"], name_of(created["id"])
+
+
+@pytest.fixture
+async def followed(testbed):
+    git = {"url": "https://git.example/x.git"}
+    await testbed.data("POST", "/v1/projects", {"name": "crew", "source": {"git": git}})
+
+
+@pytest.mark.usefixtures("followed")
+async def test_preview_of_a_reopened_pull_request_is_kept(testbed):
+    first, name = await preview(testbed)
+    closed = {"metadata": {"annotations": {ANNOTATION_CLOSED: "pull request 7"}}}
+    await testbed.kube.patch(DEPLOYMENT, name, closed)
+    await testbed.mark_built("crew", name, active=False)
+    assert await preview(testbed) == (first, name)
+    assert ANNOTATION_CLOSED not in (await testbed.kube.get(DEPLOYMENT, name))["metadata"]["annotations"]
+
+
+@pytest.mark.usefixtures("followed")
+async def test_preview_that_is_being_deleted_is_built_again(testbed):
+    first, name = await preview(testbed)
+    await testbed.kube.patch(DEPLOYMENT, name, {"metadata": {"finalizers": ["crewyard.dev/test"]}})
+    await testbed.mark_built("crew", name, active=False)
+    await testbed.kube.delete(DEPLOYMENT, name)
+    second, second_name = await preview(testbed)
+    assert second != first
+    assert (await testbed.kube.get(DEPLOYMENT, second_name))["spec"]["attempt"] == 2
+    await testbed.kube.patch(DEPLOYMENT, name, {"metadata": {"finalizers": None}})
 
 
 async def test_rollback_is_one_patch_and_waits_until_done(testbed, project, monkeypatch):

@@ -19,6 +19,7 @@ from api.auth.api_keys import StoredKey
 from api.config import parse
 from api.services import SERVICES
 from api.store.backend import INDEX
+from api.store.index import projects
 from api.store.index.api_keys import KeyRow
 from api.store.index.claims.claims import ClaimRequest
 from api.store.index.runs.input_requests import Question
@@ -51,7 +52,8 @@ def patient_databases(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def raise_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Raise the timeouts of both databases."""
+    """Raise the timeouts of both databases, and of the removal of a project."""
+    monkeypatch.setattr(projects, "REMOVAL_WAIT_SECONDS", PATIENT_SECONDS)
     for name in ("TRANSACTION_TIMEOUT_SECONDS", "COMMIT_CHECK_SECONDS"):
         monkeypatch.setattr(database, name, PATIENT_SECONDS)
     for name in ("CONNECT_SECONDS", "COMMAND_TIMEOUT_SECONDS", "POOL_SECONDS"):

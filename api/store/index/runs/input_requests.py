@@ -189,7 +189,8 @@ class InputRequests:
     async def unwritten(self, limit: int) -> tuple[str, ...]:
         """Return runs whose object does not show the state of a question yet."""
         query = (
-            select(table.c.run)
+            # For the column itself, SQLite would read all questions, in the order of the primary key.
+            select(table.c.run.concat(""))
             .where(table.c.namespace == self._namespace, table.c.written.is_(False))
             .distinct()
             .limit(limit)

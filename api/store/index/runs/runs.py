@@ -321,11 +321,11 @@ class Runs:
         project_uid = inserted.pop("project_uid")
         return name, AcceptedRun(RunDetail(**inserted), project_uid)
 
-    async def withdraw(self, name: str, now: datetime, object_absent: bool) -> bool:
+    async def withdraw(self, name: str, now: datetime, object_absent: bool, keep_key: bool = False) -> bool:
         """Withdraw an accepted run: no reader sees it and no pod can claim it. False if it has an object.
 
         `object_absent`: there is certainly no object; otherwise `unsettled` returns it until
-        `mark_object_absent`.
+        `mark_object_absent`. `keep_key`: the idempotency key of the run creates no other one.
         """
         async with self._database.write() as connection:
             changed = update(runs).where(
@@ -343,17 +343,23 @@ class Runs:
                         status="canceled",
                         completed_at=now,
                         sealed=True,
-                    ).returning(runs.c.project, runs.c.deployment, runs.c.ord)
+                    ).returning(runs.c.project, runs.c.deployment, runs.c.ord, runs.c.created_at)
                 )
             ).one_or_none()
             if row:
                 place = CountKey(row.project, row.deployment, "pending")
                 await counts.move(connection, self._namespace, place, None)
                 await labels.remove(connection, self._namespace, [row.ord])
-                # The client may retry the same idempotency key: the withdrawn run does not count.
-                await connection.execute(
-                    delete(keys).where(keys.c.namespace == self._namespace, keys.c.name == name)
-                )
+                if not keep_key:
+                    # The client may retry the same idempotency key: the withdrawn run does not count.
+                    # `create` stored both rows with the same time, of which there is an index.
+                    await connection.execute(
+                        delete(keys).where(
+                            keys.c.namespace == self._namespace,
+                            keys.c.created_at == row.created_at,
+                            keys.c.name == name,
+                        )
+                    )
         return row is not None
 
     async def unsettled(

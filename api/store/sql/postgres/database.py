@@ -20,7 +20,8 @@ from sqlalchemy import BigInteger, func, literal, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store.errors import StoreUnavailable
-from api.store.sql.database import Database, hold_write_lock
+from api.store.locks import NamedLocks, hold_lock
+from api.store.sql.database import Database
 from api.store.sql.postgres.commit_marks import CommitMarks
 from api.store.sql.postgres.engine import dispose, lock_number, make_engine, translate_errors
 
@@ -45,6 +46,7 @@ class PostgresDatabase(Database):
         )
         self._appenders = make_engine(url, APPENDER_CONNECTIONS)
         self._write_lock = asyncio.Lock()
+        self._name_locks = NamedLocks()
         self._marks = CommitMarks()
 
     @asynccontextmanager
@@ -57,7 +59,7 @@ class PostgresDatabase(Database):
     async def write(self) -> AsyncIterator[AsyncConnection]:
         """Implement `Database.write`. If the response to COMMIT is lost, check it on another connection."""
         end = time.monotonic() + TRANSACTION_TIMEOUT_SECONDS
-        async with hold_write_lock(self._write_lock, TRANSACTION_TIMEOUT_SECONDS):
+        async with hold_lock(self._write_lock, TRANSACTION_TIMEOUT_SECONDS):
             mark, pid, committed = None, 0, _nothing
             try:
                 async with translate_errors(end - time.monotonic()), self._writer.connect() as connection:
@@ -84,7 +86,12 @@ class PostgresDatabase(Database):
 
         Within it `write` may be used, never the other way round. Raises StoreUnavailable.
         """
-        async with translate_errors(None), self._appenders.connect() as connection:
+        # Wait in this process first: one busy lock would otherwise take all connections.
+        async with (
+            self._name_locks.hold(name, TRANSACTION_TIMEOUT_SECONDS),
+            translate_errors(None),
+            self._appenders.connect() as connection,
+        ):
             async with translate_errors(TRANSACTION_TIMEOUT_SECONDS):
                 number = literal(lock_number(name), BigInteger)
                 await connection.execute(select(func.pg_advisory_xact_lock(number)))

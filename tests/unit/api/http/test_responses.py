@@ -227,6 +227,15 @@ async def test_unsupported_accept_header(testbed):
     assert is_error(body, "not_acceptable")["available"] == ["application/json"]
 
 
+async def test_all_accept_lines_are_read(testbed):
+    await testbed.add_project("crew")
+    path, accepted = "/v1/projects/crew/usage", ("application/json;q=0.5", "text/csv")
+    for lines, kind in ((accepted[:1], "application/json"), (accepted, "text/csv")):
+        headers = [("Authorization", f"Bearer {testbed.admin}"), *(("Accept", line) for line in lines)]
+        async with testbed.client.get(path, headers=headers) as answer:
+            assert (answer.status, answer.content_type) == (200, kind)
+
+
 async def test_apiserver_unavailable(testbed):
     status, body, headers = await testbed.call("POST", "/v1/projects", {"name": "a"})
     assert (status, headers["Retry-After"]) == (503, "2")

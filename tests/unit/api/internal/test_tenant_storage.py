@@ -140,6 +140,16 @@ async def test_project_at_its_limit_stores_nothing_while_another_does(
     assert (await stored_messages(store, other))[-1] == "step"
 
 
+async def test_bytes_without_a_limit_are_not_measured(
+    pods: Pods, store: Store, bearer: Mint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = await claimed(pods, store, bearer)
+    store.volume = Volume(None)
+    monkeypatch.setattr(store.project_storage, "of", None)
+    assert (await put_artifact(pods, run, "a", b"x", bearer(run)))[0] == 200
+    assert await emit(pods, run, bearer(run), 1, 1) == 1
+
+
 @pytest.mark.parametrize("limits", [SMALL_PROJECT], ids=["project"])
 async def test_a_replaced_file_counts_once_for_its_project(pods: Pods, store: Store, bearer: Mint) -> None:
     run = await claimed(pods, store, bearer)

@@ -51,12 +51,12 @@ async def set_failing(store, names):
 async def test_each_change_is_written_once(store, kube, patches):
     await store.projects.observe(builders.project("demo", "uid-1"))
     recorder = FailingNotificationsRecorder(store, kube)
-    await recorder.record_all()
+    await recorder.record_all(builders.NOW)
     assert patches == []
     for names in (["pager", "chat"], ["chat"]):
         await set_failing(store, names)
-        await recorder.record_all()
-        await recorder.record_all()
+        await recorder.record_all(builders.NOW)
+        await recorder.record_all(builders.NOW)
     assert patches == [("uid-1", "chat,pager"), ("uid-1", "chat")]
 
 
@@ -65,8 +65,8 @@ async def test_the_record_is_removed_also_after_a_restart(store, kube, patches):
     project.raw["status"] = {"conditions": [FAILING]}
     await store.projects.observe(project)
     recorder = FailingNotificationsRecorder(store, kube)
-    await recorder.record_all()
-    await recorder.record_all()
+    await recorder.record_all(builders.NOW)
+    await recorder.record_all(builders.NOW)
     assert patches == [("uid-1", None)]
 
 
@@ -75,7 +75,18 @@ async def test_a_refused_write_is_repeated(store, kube, patches):
     await set_failing(store, ["chat"])
     kube.statuses.append(403)
     recorder = FailingNotificationsRecorder(store, kube)
-    await recorder.record_all()
+    await recorder.record_all(builders.NOW)
     assert patches == []
-    await recorder.record_all()
+    await recorder.record_all(builders.NOW)
     assert patches == [("uid-1", "chat")]
+
+
+async def test_a_lost_record_is_written_again(store, kube, patches):
+    await store.projects.observe(builders.project("demo", "uid-1"))
+    await set_failing(store, ["chat"])
+    recorder = FailingNotificationsRecorder(store, kube)
+    await recorder.record_all(builders.NOW)
+    await recorder.record_all(builders.NOW)
+    assert patches == [("uid-1", "chat")]
+    await recorder.record_all(builders.later(600))
+    assert patches == [("uid-1", "chat")] * 2

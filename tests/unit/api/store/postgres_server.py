@@ -16,10 +16,11 @@ import uuid
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+from dev.packages import postgresql_programs
 from kube.owned_directory import owned_directory
 
-PROGRAMS = Path("/usr/lib/postgresql/15/bin")
-MISSING = "no PostgreSQL 15: `make tools` installs the package postgresql-15"
+PROGRAMS = postgresql_programs()
+MISSING = "no PostgreSQL: `make tools` installs the package postgresql"
 DIRECTORY_PREFIX = "crewyard-postgres-"
 _USER = "postgres"
 PASSWORD = "not-to-be-logged"

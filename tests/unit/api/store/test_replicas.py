@@ -13,6 +13,7 @@ from api.store.index.runs.runs import RunRequest
 from api.store.logs.build_logs import Chunk
 from api.store.logs.event_log import NewEvent
 from api.store.logs.postgres_event_logs import PostgresEventLogs
+from api.store.sql.postgres.database import APPENDER_CONNECTIONS
 from api.store.store import Store
 from crds.limits import PlanLimits, Plans
 from tests.unit.api.store import builders
@@ -63,6 +64,22 @@ async def test_claims_respect_the_plan(replicas: Replicas) -> None:
     )
     assert [isinstance(answer, ClaimGranted) for answer in answers].count(True) == 2
     assert [answer == ClaimWait() for answer in answers].count(True) == 10
+
+
+async def test_writers_of_one_log_leave_connections_to_others(replicas: Replicas) -> None:
+    events, opened = replicas[0].events, []
+
+    async def write_a() -> None:
+        async with events.open_writer("run-a"):
+            opened.append("a")
+
+    async with events.open_writer("run-a"):
+        waiting = [asyncio.create_task(write_a()) for _ in range(APPENDER_CONNECTIONS)]
+        await asyncio.sleep(0)
+        async with events.open_writer("run-b"):
+            opened.append("b")
+    await asyncio.gather(*waiting)
+    assert opened == ["b", *"a" * len(waiting)]
 
 
 async def test_orders_and_totals_of_created_runs(replicas: Replicas) -> None:

@@ -115,3 +115,11 @@ async def test_refused_answers_of_an_object_are_written_once(testbed, run):
     await apply_object_answers(testbed.store, item, testbed.clock[0])
     assert await requests.unwritten(10) == ()
     assert (await requests.get("run-a", "q1")).refusal == refusal
+
+
+async def test_an_expired_question_is_not_shown_again(testbed, run):
+    path = "/v1/runs/run_a"
+    assert "input_requests" in (await testbed.get(path))["data"]
+    testbed.clock[0] += timedelta(hours=2)
+    shown = (await testbed.get(path))["data"]
+    assert "input_requests" not in shown and "waiting" not in shown

@@ -11,10 +11,7 @@ NOW = datetime(2026, 11, 21, tzinfo=UTC)
 ROOT = Path(__file__).parents[4]
 PATCH = re.compile(r"kube(\.at\([^)]*\))?\.patch\(")
 WITHOUT_VERSION = {
-    (
-        "api/v1/deployments/create.py",
-        "_keep_from_superseding",
-    ): "removes one annotation, independently of the rest of the object",
+    ("api/v1/deployments/create.py", "_keep"): "removes annotations, independently of the rest of the object",
     ("api/v1/deployments/routes.py", "cancel"): "the project of a Deployment of that uid never changes",
     ("api/v1/deployments/routes.py", "rollback"): "the project of a Deployment of that uid never changes",
     **{

@@ -150,6 +150,21 @@ def test_the_preference_to_wait(header, seconds):
     assert preferred_seconds(header) == seconds
 
 
+async def test_all_prefer_lines_are_read(testbed, crew, monkeypatch):
+    async def create(_client, _kind, body):
+        made = {"namespace": "crews", "uid": "uid-1", "resourceVersion": "9000", "creationTimestamp": CREATED}
+        return {**body, "metadata": {**body["metadata"], **made}}
+
+    monkeypatch.setattr(KubeClient, "create", create)
+    headers = [
+        ("Authorization", f"Bearer {testbed.admin}"),
+        ("Prefer", "respond-async"),
+        ("Prefer", "wait=0"),
+    ]
+    async with testbed.client.post("/v1/runs", json={"deployment": crew}, headers=headers) as answer:
+        assert (answer.status, answer.headers.get("Preference-Applied")) == (201, "wait=0")
+
+
 @pytest.mark.parametrize("refusal", ["closing", "full"])
 async def test_a_created_run_is_returned_where_the_wait_is_refused(testbed, crew, monkeypatch, refusal):
     """After an error response the client would create a second run."""

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 from unittest.mock import AsyncMock
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from api.store.blobs import direct_upload
 from api.store.blobs.backends import bucket_blobs, directory_blobs
 from api.store.blobs.blobs import Blobs
-from api.store.errors import Mismatch, Missing, StoreConflict, TooLarge, UploadQuotaExceeded
+from api.store.errors import Mismatch, Missing, StoreConflict, StoreUnavailable, TooLarge, UploadQuotaExceeded
 from api.store.logs.build_logs import Chunk, FileBuildLogs
 from api.store.sql.notifier import Notifier
 from api.store.store import Store
@@ -238,4 +239,30 @@ async def test_a_refused_import_copies_nothing(tmp_path: Path) -> None:
     with pytest.raises(StoreConflict):
         await direct_upload.import_upload(store.uploads, store.blobs, row, builders.NOW, refuse)
     assert [page async for page in store.blobs.list_folder("crews/uploads")] == []
+    await store.close()
+
+
+@pytest.mark.parametrize("failing", ["copy", "read"])
+async def test_a_failed_import_leaves_no_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    store = await Store.open(tmp_path, "crews")
+    row = await store.uploads.create("demo", 4, None, builders.NOW, builders.later(60))
+    await store.blobs.put(direct_upload.incoming_key(row), chunks(b"code"), 4, None)
+    copy = store.blobs.copy
+
+    async def copy_late(*args: Any) -> None:
+        await copy(*args)
+        raise StoreUnavailable("too slow")
+
+    async def read_none(_: str) -> AsyncIterator[bytes]:
+        raise StoreUnavailable("too slow")
+        yield b""
+
+    with monkeypatch.context() as patched, pytest.raises(StoreUnavailable):
+        patched.setattr(store.blobs, failing, copy_late if failing == "copy" else read_none)
+        await direct_upload.import_upload(store.uploads, store.blobs, row, builders.NOW, AsyncMock())
+    assert [page async for page in store.blobs.list_folder("crews/uploads")] == []
+    imported = await direct_upload.import_upload(store.uploads, store.blobs, row, builders.NOW, AsyncMock())
+    assert imported.stored_at == builders.NOW
     await store.close()

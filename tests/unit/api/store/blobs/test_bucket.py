@@ -4,11 +4,16 @@ import asyncio
 import hashlib
 import signal
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from api.config import ApiConfigError, parse
+from api.store.blobs import backends
+from api.store.blobs import blobs as blobs_module
 from api.store.blobs.backends import BUCKET_PART_BYTES, bucket_blobs
 from api.store.errors import Mismatch, Missing, StoreUnavailable
 from api.store.store import Store
@@ -49,6 +54,26 @@ async def test_failed_multipart_keeps_old_object(bucket: S3Server) -> None:
     with pytest.raises(StoreUnavailable):
         await blobs.put("crews/a", broken(), len(LARGE), SHA)
     assert await read_all(blobs.read("crews/a")) == b"before"
+
+
+async def test_a_large_copy_may_take_longer_than_a_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def copied(_: web.Request) -> web.Response:
+        await asyncio.sleep(1)
+        return web.Response(text="<CopyObjectResult><ETag>x</ETag></CopyObjectResult>")
+
+    app = web.Application()
+    app.router.add_put("/b/{key:.*}", copied)
+    async with TestServer(app) as server:
+        variables = {**CREDENTIALS, "AWS_ENDPOINT_URL": str(server.make_url("")), "AWS_ALLOW_HTTP": "true"}
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setattr(backends, "PART_TIMEOUT", timedelta(seconds=0.3))
+        monkeypatch.setattr(backends, "MAX_RETRIES", 0)
+        monkeypatch.setattr(blobs_module, "NEXT_BYTES_TIMEOUT_SECONDS", 0.3)
+        blobs = bucket_blobs("s3://b")
+        with pytest.raises(StoreUnavailable):
+            await blobs.copy("crews/a", "crews/b", 1)
+        await blobs.copy("crews/a", "crews/b", 30 * blobs_module.MIN_BYTES_PER_SECOND)
 
 
 async def test_upload_goes_to_bucket(bucket: S3Server, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from datetime import timedelta
 
 import pytest
 from aiohttp import web
@@ -88,6 +89,26 @@ async def test_the_use_is_recorded_at_each_percent(testbed, project):
             {"month": "2026-11", "tokens": 302, "cost": 3.02},
             {"month": "2027-01", "tokens": 0, "cost": 0.0},
         ]
+
+
+async def test_a_lost_record_is_written_again(testbed, project):
+    found = {}
+
+    async def patch(request):
+        found.update((await request.json())["metadata"]["annotations"])
+        return web.json_response({})
+
+    routes = [web.patch(f"/apis/crewyard.dev/v1alpha1/namespaces/crews/{PROJECT.plural}/crew", patch)]
+    async with serving(routes) as kube:
+        recorder, now = BudgetRecorder(testbed.store, kube, PRICES), testbed.clock[0]
+        await recorder.record_all(now)
+        written = dict(found)
+        # As `kubectl replace` does.
+        found.clear()
+        await recorder.record_all(now)
+        assert written and found == {}
+        await recorder.record_all(now + timedelta(minutes=10))
+        assert found == written
 
 
 async def test_a_budget_of_each_run_alone_is_not_recorded(testbed):
