@@ -18,7 +18,8 @@ from build.registry.repository import ImageRepository
 from build.settings import BuildSettings, GitSource
 from build.source.tree import CheckedSourceTree
 from egress.git.repository_url import display_url
-from plan.keys import build_key
+from plan.keys import base_key, build_key
+from plan.packages.dockerfile import needs_dockerfile
 
 # Directories of the dependency image; their owners and modes must not change.
 _BASE_DIRECTORIES = ("app", "app/artifacts", "opt", "opt/crewyard")
@@ -57,6 +58,7 @@ def assemble(settings: BuildSettings, log: BuildLog, runner: Path) -> dict[str, 
             "dependencies_key": key,
             "dependencies_image": f"{settings.repository}:deps-{key}",
             "base_image": sourced.base_image,
+            **_base(settings, repository, sourced, log),
             "seconds": _seconds(sourced, None),
         }
     log.line(f"dependencies: {key[:12]} is built")
@@ -86,6 +88,22 @@ def _dependency_image(
     if base is None and shared_base.is_shared(settings, key):
         base = shared_base.take(settings, repository, key, log)
     return base
+
+
+def _base(
+    settings: BuildSettings, repository: ImageRepository, sourced: PlannedSource, log: BuildLog
+) -> dict[str, Any]:
+    """Return the image without dependencies in which a container can install the missing ones.
+
+    Its digest is empty where the repository does not have it. Nothing where the installation needs Kaniko.
+    """
+    if not settings.install_in_base or needs_dockerfile(sourced.planned.declaration):
+        return {}
+    key = base_key(sourced.planned.plan.python, sourced.base_image)
+    if key == sourced.key:
+        return {}
+    image = _dependency_image(settings, repository, key, log)
+    return {"base": {"key": key, "digest": image.digest if image else ""}}
 
 
 def _build_image(

@@ -124,6 +124,10 @@ class BuildSettings:
     index: IndexCredentials = IndexCredentials()
     signers: CommitSigners | None = None
     proven: ProvenImages = ProvenImages()
+    install_in_base: bool = False
+    """Whether a container of the base image may install dependencies, in place of Kaniko."""
+    base_digest: str = ""
+    """The image of the repository in which this pod installs the dependencies; empty: Kaniko builds them."""
     internal_ca: str = ""
     """The only authorities of API server and controller that are accepted; empty: those of the system."""
 
@@ -193,6 +197,8 @@ def read_settings(environ: Mapping[str, str]) -> BuildSettings:
         if build.values.get("verify")
         else None,
         proven=_proven(build.object("proven", {})),
+        install_in_base=bool(build.values.get("install_in_base")),
+        base_digest=str(dependencies.object("base", {}).values.get("digest") or ""),
     )
 
 

@@ -1,4 +1,7 @@
-"""Step `source` of the dependencies pod: write the files that Kaniko needs. Called by build.__main__."""
+"""Step `source` of the dependencies pod: write the files that its installation needs.
+
+Called by build.__main__.
+"""
 
 import os
 from collections.abc import Mapping
@@ -7,11 +10,14 @@ from pathlib import Path
 from uv import find_uv_bin
 
 from build.errors import InfrastructureError
+from build.image import changed_files
 from build.logs import BuildLog
 from build.planned_source import PlannedSource, fetch_and_plan
 from build.settings import BuildSettings
 from egress import ca_bundle
-from plan.packages.dockerfile import DECLARED, UV, dockerfile
+from plan.keys import base_keys
+from plan.packages.dependencies import DependencyDeclaration
+from plan.packages.dockerfile import DECLARED, UV, dockerfile, install_script
 from plan.packages.own_project import lacks_build_file
 
 WORKSPACE = Path("/workspace")
@@ -21,12 +27,21 @@ _SETUPTOOLS = b'[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setu
 
 
 def write_workspace(settings: BuildSettings, log: BuildLog, workspace: Path = WORKSPACE) -> None:
-    """Fetch the source again and write `Dockerfile`, and the requirements to `declared`.
+    """Fetch the source again and write the requirements to `declared`, and how to install them.
 
-    `context` gets the files that a Dockerfile of the crew can copy. Where needed, also write the source to
-    `tree` and packages to `wheels`. Raises PlanError, or
-    InfrastructureError where the plan differs from that of `assemble`.
+    Write `install.sh` where a container of the base image installs them; else a `Dockerfile`, and the files
+    that one of the crew can copy to `context`. Where needed, also write the source to `tree` and packages to
+    `wheels`. An image without dependencies needs no source. Raises PlanError, or InfrastructureError where
+    the plan differs from that of `assemble`.
     """
+    ca_bundle_path = _write_ca_bundle(workspace, os.environ)
+    bases = base_keys(settings.base_images)
+    if settings.dependencies_key in bases:
+        base_image = settings.base_images[bases[settings.dependencies_key]]
+        (workspace / "context").mkdir(mode=0o755, parents=True, exist_ok=True)
+        _write(workspace / "Dockerfile", dockerfile(base_image, DependencyDeclaration("")).encode())
+        log.line(f"the image without dependencies, on {base_image}")
+        return
     source = fetch_and_plan(settings, log)
     if settings.dependencies_key not in (None, source.key):
         raise InfrastructureError(
@@ -35,14 +50,15 @@ def write_workspace(settings: BuildSettings, log: BuildLog, workspace: Path = WO
     declaration = source.planned.declaration
     for name, data in declaration.files().items():
         _write(workspace / Path(DECLARED).name / name, data)
-    context = workspace / "context"
-    context.mkdir(mode=0o755, parents=True, exist_ok=True)
-    for path in declaration.base.copied if declaration.base else ():
-        _write(context / path, source.tree[path], 0o755 if source.tree.entry(path).executable else 0o644)
-    ca_bundle_path = _write_ca_bundle(workspace, os.environ)
     # The dependencies key excludes this path: other CA certificates do not change the image.
-    instructions = dockerfile(source.base_image, declaration, ca_bundle_path, source.planned.plan.python)
-    _write(workspace / "Dockerfile", instructions.encode())
+    if settings.base_digest:
+        instructions = install_script(declaration, ca_bundle_path)
+        _write(workspace / "install.sh", instructions.encode())
+        _write(workspace / "changed_files.py", Path(changed_files.__file__).read_bytes())
+    else:
+        instructions = dockerfile(source.base_image, declaration, ca_bundle_path, source.planned.plan.python)
+        _write(workspace / "Dockerfile", instructions.encode())
+        _write_context(source, workspace / "context")
     if UV in instructions:
         _write(workspace / Path(UV).name, Path(find_uv_bin()).read_bytes(), 0o755)
     if declaration.projects:
@@ -58,6 +74,13 @@ def write_workspace(settings: BuildSettings, log: BuildLog, workspace: Path = WO
     origin = declaration.origin or "none declared"
     count = len(declaration.lines) + len(declaration.added)
     log.line(f"dependencies ({origin}): {count} lines, on {source.base_image}")
+
+
+def _write_context(source: PlannedSource, context: Path) -> None:
+    context.mkdir(mode=0o755, parents=True, exist_ok=True)
+    base = source.planned.declaration.base
+    for path in base.copied if base else ():
+        _write(context / path, source.tree[path], 0o755 if source.tree.entry(path).executable else 0o644)
 
 
 def _write_ca_bundle(workspace: Path, environ: Mapping[str, str]) -> str:

@@ -115,6 +115,8 @@ class ControllerConfig:
     registry_secret: str = ""
     signing: SigningKeys | None = None
     """Keys of attestations; None: images are not attested."""
+    install_in_base: bool = True
+    """Whether a container of the base image installs dependencies where Kaniko is not needed."""
     pull_ahead: bool = False
     """Whether the image of a new active Deployment is pulled to the nodes that have run the project."""
     verify_images: bool = False
@@ -158,8 +160,8 @@ class ControllerConfig:
 
     @property
     def report_url(self) -> str:
-        """Where build pods report their results."""
-        return self.controller_tls_url or self.controller_url
+        """Where build pods report their results; empty if nowhere."""
+        return self.controller_tls_url or (self.controller_url if self.internal_plain else "")
 
     @property
     def token_keys(self) -> tuple[str, ...]:
@@ -244,6 +246,7 @@ def parse(environment: Mapping[str, str]) -> ControllerConfig:
         registry_insecure=read("CREWYARD_REGISTRY_INSECURE", parse_flag, False),
         registry_secret=read("CREWYARD_REGISTRY_SECRET", str, ""),
         signing=signing_keys(signer, previous) if signer else None,
+        install_in_base=read("CREWYARD_INSTALL_IN_BASE", parse_flag, True),
         pull_ahead=read("CREWYARD_PULL_AHEAD", parse_flag, False),
         verify_images=verify_images,
         secret_use=read("CREWYARD_SECRET_USE", parse_secret_use, SecretUse.ANY),

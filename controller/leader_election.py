@@ -63,8 +63,8 @@ class LeaderElection:
                     if may_take(lease, self._identity, time.monotonic() - seen_at):
                         await self._take(lease)
                         return
-            except (errors.AlreadyExists, errors.KubeConflict, errors.KubeUnavailable, TimeoutError) as error:
-                log.info("lease not acquired", error=str(error) or "timeout")
+            except (errors.KubeError, TimeoutError) as error:
+                log.warning("lease not acquired", error=str(error) or "timeout")
             await asyncio.sleep(RENEW_SECONDS)
 
     async def keep(self) -> None:
@@ -74,7 +74,7 @@ class LeaderElection:
             try:
                 async with asyncio.timeout(LEASE_SECONDS):
                     await self._renew()
-            except (errors.KubeUnavailable, TimeoutError) as error:
+            except (errors.KubeError, TimeoutError) as error:
                 log.warning("lease not renewed", error=str(error) or "timeout")
 
     async def release(self) -> None:

@@ -173,7 +173,7 @@ class ControllerProcess:
         kubes = {name: controller.applier.kube for name, controller in namespaces}
         waits = waiters.routes(self.shared.waiters, keys, kubes, self._is_active)
         tls = self.config.pod_tls
-        middlewares = [ports.separate(tls.plain, _refuse)] if tls.directory is not None else []
+        middlewares = [ports.separate(tls.plain, _refuse)]
         app = application(self.readings, self.metrics.registry, [*results, *waits], middlewares)
         runner = web.AppRunner(app, access_log=None)
         await runner.setup()

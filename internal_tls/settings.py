@@ -59,7 +59,7 @@ def parse_controller_tls(
     The directory alone opens no port: the variable is also there where only the API server mounts it.
     """
     if not environ.get(CONTROLLER_URL_VARIABLE, "").strip():
-        return PodTlsSettings(None, DEFAULT_CONTROLLER_PORT)
+        return PodTlsSettings(None, DEFAULT_CONTROLLER_PORT, plain)
     directory = _directory(environ, wrong)
     if not environ.get(DIRECTORY_VARIABLE, "").strip():
         wrong.append(

@@ -64,7 +64,7 @@ class KubeClient:
         """Return a client that uses the pod's service account, or else the current kubeconfig context.
 
         `field_manager` is the manager of our writes in managedFields. `extra_connections` are in
-        addition to MAX_CONNECTIONS, for watches that keep one each.
+        addition to MAX_CONNECTIONS, for watches and logs that keep one each.
         Raises `kubernetes.aio.config.ConfigException` where there is neither.
         """
         settings = client.Configuration()

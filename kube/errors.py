@@ -85,7 +85,7 @@ _DENIALS = (" denied the request", " denied request: ")
 _OWN_POLICY = re.compile(
     "ValidatingAdmissionPolicy '[^']*crewyard[^']*-(pods|users|writers|run-egress|waiting-pods)'"
 )
-"""Names of the chart's objects contain the release's."""
+"""The chart puts the release's name before or within; see `crewyard.base`."""
 
 
 def is_denial(message: str) -> bool:

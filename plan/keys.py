@@ -42,6 +42,16 @@ def dependencies_key(
     return digest(parts)
 
 
+def base_key(python: str, base_image: str) -> str:
+    """Return the key of the image without dependencies."""
+    return dependencies_key(DependencyDeclaration(""), python, base_image, "")
+
+
+def base_keys(base_images: Mapping[str, str]) -> dict[str, str]:
+    """Return the Python version of each image without dependencies, by its key."""
+    return {base_key(python, image): python for python, image in base_images.items()}
+
+
 def tree_hash(entries: Iterable[tuple[str, bool, str]]) -> str:
     """Return the hash of a source tree from (path, executable, SHA-256 of the bytes), in any order."""
     return digest({"kind": "tree", "files": [[path, bool(run), sha] for path, run, sha in sorted(entries)]})

@@ -16,7 +16,7 @@ _PROJECT_KEY = "requires-python"
 _OFFER_HINT = "The operator of the service can offer more (CREWYARD_BASE_IMAGES)."
 VERSION = re.compile(r"3\.\d{1,2}")
 """A version of Python as an installation offers it, such as 3.11."""
-_PREFERENCE = re.compile(r"3\.(\d{1,2})(?=\.|$)")
+_PREFERENCE = re.compile(r"3\.(\d{1,2})(?=[.-]|$)")  # also 3.12-bookworm, as LangGraph's tools take it
 _CLAUSE = re.compile(r"(~=|===?|!=|<=|>=|<|>)\s*v?(\d+)(?:\.(\d+))?((?:\.\d+)*)(\.\*)?")
 
 

@@ -1,4 +1,6 @@
-"""Peak memory of pods that run Kaniko, from their cgroups on this machine. For `bench.sources.redeploy`.
+"""Peak memory of containers that install dependencies, from their cgroups on this machine.
+
+For `bench.sources.redeploy`.
 
 The kernel's own peak includes reclaimable file pages, so the memory of the processes is also read, twice a
 second.
@@ -20,7 +22,7 @@ from kube.errors import KubeError
 ROOT = Path("/sys/fs/cgroup")
 POLL_SECONDS = 0.5
 _MIB = 2**20
-_CONTAINER = "kaniko"
+_CONTAINERS = ("kaniko", "install")
 # v2, v1
 _PEAK_FILES = ("memory.peak", "memory.max_usage_in_bytes")
 _PROCESS_MEMORY_KEYS = ("anon", "total_rss")
@@ -60,7 +62,7 @@ def read(group: Path) -> tuple[int, int]:
 
 @contextlib.asynccontextmanager
 async def watch_peak(kube: KubeClient, selector: str) -> AsyncIterator[PeakMemory]:
-    """Watch the pods of a selector that have a Kaniko container during the block."""
+    """Watch the pods of a selector that install dependencies during the block."""
     peak = PeakMemory()
     async with background_task(_watch(kube, selector, peak)):
         yield peak
@@ -87,8 +89,8 @@ async def _watch(kube: KubeClient, selector: str, peak: PeakMemory) -> None:
 
 
 def _limit(spec: dict[str, Any]) -> str | None:
-    """Return Kaniko's memory limit; None if the pod has no Kaniko container."""
+    """Return the memory limit of the container that installs; None if the pod has none."""
     for container in (*spec.get("initContainers", ()), *spec["containers"]):
-        if container["name"] == _CONTAINER:
+        if container["name"] in _CONTAINERS:
             return str(container["resources"]["limits"]["memory"])
     return None

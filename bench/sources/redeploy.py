@@ -198,7 +198,7 @@ async def cold_start(
 ) -> list[Finding]:
     """Measure the first build of the CrewAI example, the pull of its image on a fresh node, and its import.
 
-    Also the peer's first build, and the memory of Kaniko on both sides.
+    Also the peer's first build, and the memory of the installation on both sides.
     """
     upload_project = await installation.project()
     files = code_changed(example_tree(example), 0)
@@ -235,7 +235,7 @@ async def cold_start(
         ),
         Finding(
             "B4",
-            f"{example}: memory of Kaniko",
+            f"{example}: memory of the installation",
             "",
             fact=f"ours {our_peak.describe()}; peer {peer_peak.describe()}",
         ),

@@ -1,4 +1,4 @@
-"""Installed Python distributions of an image, by the names of the files in its layers.
+"""Installed Python distributions and Debian packages of an image, from its layers.
 
 The layers are untrusted: nothing is extracted, and bytes, time and results are bounded. Called by
 `controller.attestation.child`, in a process of its own.
@@ -8,20 +8,22 @@ import gzip
 import re
 import time
 import zlib
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import IO
 
 import zstandard
 from packaging.utils import canonicalize_name
 
-from build.source.tar import TarInvalid, members
+from build.image import debian_packages
+from build.image.debian_packages import DebianPackage
+from build.source.tar import TarInvalid, TarMember, members
 from build.source.tree import Readable
 
 MAX_LAYER_BYTES = 16 << 30
 """Unpacked bytes of a layer."""
 MAX_NAMES = 10_000
-"""Distributions of a layer, and its whiteouts."""
+"""Distributions of a layer, its whiteouts, and its Debian packages."""
 _MAX_PATH_LENGTH = 512
 _MAX_WINDOW_BYTES = 32 << 20
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
@@ -34,11 +36,13 @@ class LayerContent:
     """Paths of the metadata of distributions that a layer adds, and paths that it removes from lower layers.
 
     `complete` if the whole layer could be read. A removed path that ends with `/` removes what is below it.
+    `databases` has the entries of the files that list Debian packages, by path.
     """
 
     added: tuple[str, ...]
     removed: tuple[str, ...]
     complete: bool
+    databases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,8 @@ def read_layer(content: IO[bytes], deadline: float, max_bytes: int = MAX_LAYER_B
     """Read a compressed layer until its end, or until `deadline` (monotonic). Raises OSError of `content`."""
     added: set[str] = set()
     removed: set[str] = set()
-    complete = False
+    databases: dict[str, tuple[str, ...]] = {}
+    packages, complete = 0, False
     reader = _unpacked(content, deadline, max_bytes)
     try:
         for member in members(reader):
@@ -71,24 +76,31 @@ def read_layer(content: IO[bytes], deadline: float, max_bytes: int = MAX_LAYER_B
                 removed.add(f"{folder}{slash}{name.removeprefix(_WHITEOUT)}")
             elif member.kind == "file" and _METADATA.search(path) and len(path) <= _MAX_PATH_LENGTH:
                 added.add(re.sub(r"/(METADATA|PKG-INFO)$", "", path))
-            if len(added) > MAX_NAMES or len(removed) > MAX_NAMES:
+            elif member.kind == "file" and debian_packages.is_database(path):
+                databases[path] = debian_packages.entries(path, _text(member))[:MAX_NAMES]
+                packages += len(databases[path])
+            if max(len(added), len(removed), packages) > MAX_NAMES:
                 break
         else:
             complete = reader.at_end_marker
     except (TarInvalid, _LayerTooLarge, zlib.error, gzip.BadGzipFile, EOFError, zstandard.ZstdError):
         complete = False
-    return LayerContent(tuple(sorted(added)[:MAX_NAMES]), tuple(sorted(removed)[:MAX_NAMES]), complete)
+    return LayerContent(
+        tuple(sorted(added)[:MAX_NAMES]), tuple(sorted(removed)[:MAX_NAMES]), complete, databases
+    )
 
 
-def installed(layers: Iterable[LayerContent]) -> list[Distribution]:
-    """Return the distributions of an image from its layers, lowest first."""
-    paths: set[str] = set()
+def installed(layers: Iterable[LayerContent]) -> tuple[list[Distribution], list[DebianPackage]]:
+    """Return the distributions and the Debian packages of an image from its layers, lowest first."""
+    files: dict[str, tuple[str, ...]] = {}
     for layer in layers:
         whole = {path for path in layer.removed if not path.endswith("/")}
         below = tuple(path if path.endswith("/") else f"{path}/" for path in layer.removed)
-        paths = {path for path in paths if path not in whole and not path.startswith(below)}
-        paths.update(layer.added)
-    return [_distribution(path) for path in sorted(paths)]
+        kept = {path for path in files if path not in whole and not path.startswith(below)}
+        files = {path: files[path] for path in kept} | dict.fromkeys(layer.added, ()) | dict(layer.databases)
+    databases = {path: entries for path, entries in files.items() if debian_packages.is_database(path)}
+    distributions = [_distribution(path) for path in sorted(files.keys() - databases.keys())]
+    return distributions, debian_packages.packages(databases)
 
 
 class _LayerTooLarge(Exception):
@@ -138,6 +150,16 @@ def _unpacked(content: IO[bytes], deadline: float, max_bytes: int) -> _BoundedRe
     elif first.startswith(_GZIP):
         stream = gzip.GzipFile(fileobj=packed, mode="rb")  # type: ignore[call-overload]
     return _BoundedReader(stream, deadline, max_bytes)
+
+
+def _text(member: TarMember) -> str:
+    """Return the text of a file. Raises _LayerTooLarge."""
+    if member.size > debian_packages.MAX_DATABASE_BYTES:
+        raise _LayerTooLarge
+    data = bytearray()
+    while chunk := member.content.read(64 << 10):
+        data += chunk
+    return data.decode("utf-8", "replace")
 
 
 def _normal(name: str) -> str:

@@ -37,23 +37,26 @@ class ImageLayer:
     diff_id: str
 
 
-class _HashingWriter:
+class HashingWriter:
     """Writer that counts and hashes the bytes."""
 
     def __init__(self, target: Any) -> None:
         self._target, self._hash, self.size = target, hashlib.sha256(), 0
 
     def write(self, data: bytes) -> int:
+        """Write to the target."""
         self._hash.update(data)
         self.size += len(data)
         self._target.write(data)
         return len(data)
 
     def flush(self) -> None:
+        """Flush the target."""
         self._target.flush()
 
     @property
     def digest(self) -> str:
+        """The SHA-256 of the bytes so far (`sha256:…`)."""
         return f"sha256:{self._hash.hexdigest()}"
 
 
@@ -64,9 +67,9 @@ def make_layer(files: Iterable[LayerFile], existing_directories: tuple[str, ...]
     remain unchanged. The others belong to the owner of their first file.
     """
     store: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES)  # noqa: SIM115
-    blob = _HashingWriter(store)
+    blob = HashingWriter(store)
     with gzip.GzipFile(filename="", mode="wb", fileobj=blob, compresslevel=_GZIP_LEVEL, mtime=0) as packed:
-        tar_stream = _HashingWriter(packed)
+        tar_stream = HashingWriter(packed)
         with tarfile.open(fileobj=tar_stream, mode="w|", format=tarfile.PAX_FORMAT) as archive:  # type: ignore[call-overload]
             written = set(existing_directories)
             for file in files:

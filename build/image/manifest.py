@@ -71,8 +71,7 @@ def append_layers(
     if layer_type is None:
         raise ImageInvalid(f"manifests of type {base.media_type} are not supported")
     for layer, comment in layers:
-        config["rootfs"]["diff_ids"].append(layer.diff_id)
-        config.setdefault("history", []).append({"created": _EPOCH, "created_by": comment})
+        _add_to_config(config, layer.diff_id, comment)
         manifest["layers"].append({"mediaType": layer_type, "size": layer.size, "digest": layer.digest})
     config["created"] = _EPOCH
     runtime_config = config.setdefault("config", {})
@@ -110,6 +109,22 @@ def image_of_layers(config: bytes, layers: list[PushedLayer]) -> ImageManifest:
         ],
     }
     return ImageManifest(media_type, _encode(manifest), config)
+
+
+def with_layer(base: ImageManifest, layer: PushedLayer, diff_id: str, comment: str) -> ImageManifest:
+    """Return `base` with a layer of the registry on top. Raises ImageInvalid."""
+    manifest, config = _parse(base)
+    _add_to_config(config, diff_id, comment)
+    below = [
+        PushedLayer(str(one["digest"]), int(one["size"]), one.get("mediaType") == OCI_ZSTD_LAYER)
+        for one in manifest["layers"]
+    ]
+    return image_of_layers(_encode(config), [*below, layer])
+
+
+def _add_to_config(config: dict[str, Any], diff_id: str, comment: str) -> None:
+    config["rootfs"]["diff_ids"].append(diff_id)
+    config.setdefault("history", []).append({"created": _EPOCH, "created_by": comment})
 
 
 def config_digest_in(manifest: bytes) -> str:

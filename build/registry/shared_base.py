@@ -9,8 +9,7 @@ from build.image.manifest import ImageInvalid, ImageManifest, layer_digests_in
 from build.logs import BuildLog
 from build.registry.repository import ImageRepository
 from build.settings import BuildSettings
-from plan.keys import dependencies_key
-from plan.packages.dependencies import DependencyDeclaration
+from plan.keys import base_keys
 
 # No Project can have this name.
 NAME = "crewyard.base"
@@ -18,11 +17,7 @@ NAME = "crewyard.base"
 
 def is_shared(settings: BuildSettings, key: str) -> bool:
     """Return whether the dependency image `key` is a base image with the crews' user, and nothing else."""
-    nothing = DependencyDeclaration("")
-    return key in {
-        dependencies_key(nothing, python, base_image, "")
-        for python, base_image in settings.base_images.items()
-    }
+    return key in base_keys(settings.base_images)
 
 
 def take(

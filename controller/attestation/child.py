@@ -11,6 +11,7 @@ import os
 import resource
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,7 @@ def _layers(repository: ImageRepository, request: dict[str, Any]) -> dict[str, A
 def _layer(repository: ImageRepository, request: dict[str, Any]) -> dict[str, Any]:
     with repository.open_blob(request["digest"]) as content:
         layer = read_layer(content, time.monotonic() + float(request["seconds"]))
-    return {"added": layer.added, "removed": layer.removed, "complete": layer.complete}
+    return asdict(layer)
 
 
 def _attach(repository: ImageRepository, request: dict[str, Any]) -> dict[str, Any]:

@@ -94,7 +94,7 @@ class AttestationReconciler:
             layers = await self._read_layers(project, digest)
             complete = all(layer.complete for layer in layers)
             created = format_second(datetime.now(UTC))
-            missing.append((SBOM_TYPE, sbom(image, installed(layers), complete, created)))
+            missing.append((SBOM_TYPE, sbom(image, *installed(layers), complete, created)))
         if missing:
             envelopes = [
                 (kind, base64.b64encode(json.dumps(keys.sign(statement)).encode()).decode())
@@ -115,7 +115,12 @@ class AttestationReconciler:
         response = await self.registry.request(
             project, "layer", digest, {"seconds": seconds}, seconds + LAYER_MARGIN_SECONDS
         )
-        layer = LayerContent(tuple(response["added"]), tuple(response["removed"]), bool(response["complete"]))
+        layer = LayerContent(
+            tuple(response["added"]),
+            tuple(response["removed"]),
+            bool(response["complete"]),
+            {path: tuple(entries) for path, entries in response["databases"].items()},
+        )
         if layer.complete:
             self.layers[digest] = layer
             if len(self.layers) > MAX_CACHED_LAYERS:

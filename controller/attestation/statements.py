@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
+from build.image.debian_packages import DebianPackage
 from build.image.distributions import Distribution
 from controller.config import ControllerConfig
 from crds import conditions
@@ -70,8 +71,14 @@ def provenance(
     )
 
 
-def sbom(image: str, distributions: Sequence[Distribution], complete: bool, created: str) -> dict[str, Any]:
-    """Return the statement of the Python distributions of an image; `complete` if all layers were read."""
+def sbom(
+    image: str,
+    distributions: Sequence[Distribution],
+    packages: Sequence[DebianPackage],
+    complete: bool,
+    created: str,
+) -> dict[str, Any]:
+    """Return the statement of what is installed in an image; `complete` if all layers were read."""
     name, _, digest = image.partition("@sha256:")
     subject = {"type": "container", "bom-ref": image, "name": name, "version": f"sha256:{digest}"}
     return _statement(
@@ -84,7 +91,7 @@ def sbom(image: str, distributions: Sequence[Distribution], complete: bool, crea
             "serialNumber": f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, image)}",
             "version": 1,
             "metadata": {"timestamp": created, "component": subject},
-            "components": [_component(found) for found in distributions],
+            "components": [*map(_distribution, distributions), *map(_debian_package, packages)],
             "compositions": [{"aggregate": "complete" if complete else "incomplete", "assemblies": [image]}],
         },
     )
@@ -151,7 +158,7 @@ def _base_image(deployment: Deployment, config: ControllerConfig) -> list[dict[s
     return [{"uri": f"docker://{name}", "name": "base image", **known}]
 
 
-def _component(found: Distribution) -> dict[str, Any]:
+def _distribution(found: Distribution) -> dict[str, Any]:
     version = {"version": found.version} if found.version else {}
     purl = f"pkg:pypi/{quote(found.normalized, safe='')}"
     if found.version:
@@ -162,5 +169,19 @@ def _component(found: Distribution) -> dict[str, Any]:
         "name": found.name,
         **version,
         "purl": purl,
+        "evidence": {"occurrences": [{"location": found.path}]},
+    }
+
+
+def _debian_package(found: DebianPackage) -> dict[str, Any]:
+    vendor = found.system.partition("-")[0] or "debian"
+    version = quote(found.version, safe="")
+    qualifiers = f"arch={found.architecture}" + (f"&distro={found.system}" if found.system else "")
+    return {
+        "type": "library",
+        "bom-ref": f"{found.path}#{found.name}_{found.version}_{found.architecture}",
+        "name": found.name,
+        "version": found.version,
+        "purl": f"pkg:deb/{vendor}/{quote(found.name, safe='')}@{version}?{qualifiers}",
         "evidence": {"occurrences": [{"location": found.path}]},
     }

@@ -13,6 +13,8 @@ from typing import Any
 from crds.objects import Deployment
 
 PROVEN_FIELDS = ("image", "dependenciesDigest", "tree", "sourceKey", "buildKey", "dependenciesKey")
+BASE_FIELDS = ("baseKey", "baseDigest")
+"""Proven where they are set: images of an earlier version have proofs without them."""
 
 
 def prove(key: str, namespace: str, deployment: Deployment, pod_uid: str, status: Mapping[str, Any]) -> str:
@@ -35,5 +37,7 @@ def _signature(
 ) -> str:
     of = [namespace, deployment.project, deployment.name, deployment.uid, pod_uid]
     # A colon is in no token's body, so no signature counts as both.
-    body = "build:" + json.dumps([*of, *(status.get(name) or "" for name in PROVEN_FIELDS)])
+    proven = [status.get(name) or "" for name in PROVEN_FIELDS]
+    base = [status[name] for name in BASE_FIELDS if status.get(name)]
+    body = "build:" + json.dumps([*of, *proven, *base])
     return hmac.new(key.encode(), body.encode(), hashlib.sha256).hexdigest()

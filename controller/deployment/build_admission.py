@@ -6,7 +6,7 @@ list from the apiserver, so builds never exceed the limits. Called by
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from controller.build_proof.proof import proven_pod
@@ -55,9 +55,8 @@ class BuildAdmission:
         deployment = Deployment(raw) if raw else None
         if deployment is None or not queue.is_queued(deployment) or not self.ready():
             return False
-        if self.applier.cache.get(kinds.PROJECT, deployment.project) is None or self.applier.is_hidden(
-            kinds.PROJECT, deployment.project
-        ):
+        project = self.applier.cache.get(kinds.PROJECT, deployment.project)
+        if project is None or self.applier.is_hidden(kinds.PROJECT, deployment.project):
             return False
         ready = conditions.find(deployment.conditions, conditions.READY) or {}
         if ready.get("reason") != status.QUEUED or deployment.generation != ready.get("observedGeneration"):
@@ -66,7 +65,7 @@ class BuildAdmission:
         if (
             key
             and (deployment.project, key) in view.built_keys
-            and self._built_from_same_source(deployment, key)
+            and self._find_built(deployment, Project(project), key, view.deployments)
         ):
             return False
         return deployment.name not in view.startable and ready.get("message") == self._wait_reason(deployment)
@@ -92,13 +91,11 @@ class BuildAdmission:
             else self._wait_reason(deployment)
         )
 
-    async def reusable_build(self, deployment: Deployment, key: str) -> Deployment | None:
+    async def reusable_build(self, deployment: Deployment, project: Project, key: str) -> Deployment | None:
         """Return a built Deployment with that key, read from the apiserver; call it under `image_lock`."""
-        built = self._built_from_same_source(deployment, key)
+        built = self._find_built(deployment, project, key, self.queue_view.snapshot().deployments)
         raw = await self.applier.kube.get(kinds.DEPLOYMENT, built.name) if built else None
-        if raw is None:
-            return None
-        return reuse.find_built(deployment, key, [Deployment(raw)], frozenset(), self._is_proven)
+        return self._find_built(deployment, project, key, [Deployment(raw)]) if raw else None
 
     def identical_build_in_progress(self, deployment: Deployment, key: str) -> Deployment | None:
         """Return an earlier unfinished Deployment with that key, or None."""
@@ -111,12 +108,8 @@ class BuildAdmission:
     def enqueue_startable(self) -> None:
         """Enqueue the builds that may start after a slot was freed or the queue changed."""
         view = self.queue_view.snapshot()
-        for name in view.startable:
+        for name in (*view.startable, *view.same_source):
             self.applier.queues.add(event_map.deployment(name))
-        for other in view.deployments:
-            ready = conditions.find(other.conditions, conditions.READY) or {}
-            if ready.get("reason") == status.SAME_SOURCE and queue.is_waiting(other):
-                self.applier.queues.add(event_map.deployment(other.name))
 
     def _startable(
         self, deployment: Deployment, view: BuildQueueSnapshot, slots: Mapping[str, str] | None
@@ -130,10 +123,16 @@ class BuildAdmission:
         ceilings, default = self.queue_view.snapshot().ceilings, self.config.max_builds_per_project
         return queue.wait_reason(deployment.project, ceilings.get(deployment.project, default), self.config)
 
-    def _built_from_same_source(self, deployment: Deployment, key: str) -> Deployment | None:
-        going = self.marked_for_deletion(deployment.project) or frozenset()
-        others = self.queue_view.snapshot().deployments
-        return reuse.find_built(deployment, key, others, going, self._is_proven)
+    def _find_built(
+        self, deployment: Deployment, project: Project, key: str, others: Iterable[Deployment]
+    ) -> Deployment | None:
+        going = self.marked_for_deletion(project.name) or frozenset()
+        removed = self.deleted_images(project.name) or frozenset()
 
-    def _is_proven(self, deployment: Deployment) -> bool:
-        return proven_pod(self.config.token_keys, self.config.namespace, deployment) is not None
+        def is_reusable(other: Deployment) -> bool:
+            # The images of an earlier Project of this name are deleted with it.
+            if other.image in removed or other.owner_uid(kinds.PROJECT) not in (None, project.uid):
+                return False
+            return proven_pod(self.config.token_keys, self.config.namespace, other) is not None
+
+        return reuse.find_built(deployment, key, others, going, is_reusable)

@@ -1,7 +1,7 @@
 """Environment variables of service containers in build pods (docs/protocol.md). Pure.
 
 Each container gets only what it needs: registry credentials never go to `source`, those of a package index
-only there, and Kaniko gets none. Called by `controller.deployment.pod`.
+only there, and the installation gets none. Called by `controller.deployment.pod`.
 """
 
 from collections.abc import Mapping
@@ -73,6 +73,8 @@ def build_request(
         # A prefix may cover the images of other teams' crews.
         if len(config.installation_namespaces) > 1:
             request["namespaces"] = list(config.installation_namespaces)
+    if config.install_in_base:
+        request["install_in_base"] = True
     if added := own_requirements(project):
         request["requirements"] = added
     if (project.git or {}).get("verify"):

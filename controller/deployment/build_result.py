@@ -15,6 +15,8 @@ from crds.reasons import BuildReason
 from egress.git.commit_subject import subject
 from plan.packages.pip_log import INDEX_UNREACHABLE, dependency_failure
 
+KANIKO, INSTALL = "kaniko", "install"
+"""Containers that install dependencies; a pod has one of them."""
 _MAX_LOG_LENGTH = 3000
 _MAX_STAGE_SECONDS = 1e7
 _REASONS = frozenset(str(reason) for reason in BuildReason)
@@ -46,10 +48,16 @@ class ImageBuilt:
 
 @dataclass(frozen=True)
 class DependenciesMissing:
-    """Missing dependency image."""
+    """Missing dependency image.
+
+    With a `base_key`, a container of the image without dependencies can install them; the repository of the
+    project has it as `base_digest`, or needs it if that is empty.
+    """
 
     key: str
     image: str
+    base_key: str = ""
+    base_digest: str = ""
 
 
 @dataclass(frozen=True)
@@ -95,7 +103,7 @@ def of_assemble(
         key, image = str(result["dependencies_key"]), str(result["dependencies_image"])
         if not _SHA256.fullmatch(key) or image != f"{repository}:deps-{key}":
             return _foreign_image(repository, image)
-        return DependenciesMissing(key, image)
+        return DependenciesMissing(key, image, *_base(result.get("base")))
     if outcome == "failed":
         return _failure(result)
     return _broken("assemble", ended, result)
@@ -130,7 +138,9 @@ def of_dependencies(
     general = _pod_failure(pod)
     if general:
         return general
-    for container in ("source", "kaniko", "push"):
+    names = [str(container.get("name")) for container in pod.spec.get("initContainers") or ()]
+    installer = INSTALL if INSTALL in names else KANIKO
+    for container in ("source", installer, "push"):
         ended = pod.terminated(container)
         if ended is None:
             return BuildPodBroken(
@@ -138,14 +148,14 @@ def of_dependencies(
             )
         if int(ended.get("exitCode") or 0) == 0:
             continue
-        # The message of Kaniko is a log, and what it executes can write it.
-        result = {} if container == "kaniko" else termination_message(ended)
+        # The message of the installation is a log, and what it executes can write it.
+        result = {} if container == installer else termination_message(ended)
         if result.get("outcome") == "failed":
             return _failure(result)
-        # From 128 on the node or its runtime ended the container: Kaniko itself ends with 1, and with 2 when
-        # a deletion of its pod stops it.
-        if container == "kaniko" and int(ended["exitCode"]) < 128 and not pod.deleting:
-            return _kaniko_failure(ended)
+        # From 128 on the node or its runtime ended the container: both end with 1, and Kaniko with 2 when a
+        # deletion of its pod stops it.
+        if container == installer and int(ended["exitCode"]) < 128 and not pod.deleting:
+            return _installation_failure(ended, installer)
         reason = BuildReason.REGISTRY_PUSH if container == "push" else BuildReason.BUILD_FAILED
         return _broken(container, ended, result, reason)
     return BuildPodBroken("the pod failed although its containers succeeded")
@@ -177,6 +187,13 @@ def _is_image_of(repository: str, image: str) -> bool:
 def _digest(reported: object) -> str:
     """Return a reported digest; empty if it is none."""
     return str(reported) if _DIGEST.fullmatch(str(reported)) else ""
+
+
+def _base(reported: object) -> tuple[str, str]:
+    """Return key and digest of a reported base image; the caller compares them with what is proven."""
+    if not isinstance(reported, dict) or not _SHA256.fullmatch(str(reported.get("key"))):
+        return "", ""
+    return str(reported["key"]), _digest(reported.get("digest"))
 
 
 def _foreign_image(repository: str, image: object) -> BuildPodBroken:
@@ -238,13 +255,13 @@ def _out_of_memory(container: str, log: str) -> BuildFailure:
     )
 
 
-def _kaniko_failure(ended: Mapping[str, Any]) -> BuildFailure | BuildPodBroken:
+def _installation_failure(ended: Mapping[str, Any], container: str) -> BuildFailure | BuildPodBroken:
     log = _log(ended.get("message"))
     if _KILLED.search(log):
         if "space" in log.lower():
             hint = "Raise spec.build.resources.limits.ephemeral-storage of the Project."
             return BuildFailure(BuildReason.BUILD_FAILED, "the build ran out of disk space", hint, log)
-        return _out_of_memory("kaniko", log)
+        return _out_of_memory(container, log)
     error = dependency_failure(log)
     transient = error.message == INDEX_UNREACHABLE or _NETWORK_ERROR.search(log)
     if error.reason == BuildReason.BUILD_FAILED and transient:

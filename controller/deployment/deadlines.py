@@ -54,7 +54,7 @@ def wait(build: Pod, now: datetime, timing: Timing) -> PodWait:
         reason, failure = stuck
         # The node pulls the image of a container when the one before it has ended.
         left = _left(max(since, ended_at(build) or since), timing.image_pull, now)
-        return PodWait(left, reason, failure.message) if left > 0 else PodWait(0.0, failure=failure)
+        return PodWait(left, reason, failure.message) if left > 0 else PodWait(0.0, reason, failure=failure)
     if any("waiting" not in (c.get("state") or {"waiting"}) for c in build.containers):
         deadline = int(build.spec.get("activeDeadlineSeconds") or timing.build_timeout)
         return PodWait(_left(since, deadline + timing.node_lost_after, now))

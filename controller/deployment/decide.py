@@ -5,7 +5,7 @@ that failed because of the infrastructure is followed by another `assemble`, thr
 `controller.deployment.reconcile`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -29,6 +29,7 @@ from controller.runtime.decision import Create, Decision, Delete, ObjectEvent
 from crds import kinds
 from crds.objects import Deployment, Pod, Project, Run
 from crds.reasons import BuildReason, ProgressReason
+from plan.keys import base_keys
 
 MAX_BROKEN_PODS = 3
 MAX_DEPENDENCY_BUILDS_PER_KEY = 2
@@ -37,7 +38,7 @@ WAIT_RETRY_SECONDS = 15.0
 DELETION_RETRY_SECONDS = 1.0
 _STEP_CONDITIONS = {
     ASSEMBLE: (ProgressReason.ASSEMBLING, "Fetching and checking the source, and appending it to its image."),
-    DEPENDENCIES: (ProgressReason.INSTALLING, "Installing the dependencies with Kaniko."),
+    DEPENDENCIES: (ProgressReason.INSTALLING, "Installing the dependencies."),
 }
 _BuildPodResult = (
     build_result.ImageBuilt
@@ -117,7 +118,7 @@ def _decide_build(
     if latest is None:
         return _before_first_pod(observed, project, steps, now, config)
     if latest.pod is not None and not latest.pod.finished:
-        return _wait_for_pod(observed, project, latest.pod, latest.kind, now, config)
+        return _wait_for_pod(observed, project, steps, latest.pod, latest.kind, now, config)
     if latest.pod is None and observed.deleted_images:
         return _wait_for_deletion(observed, (), now)
     if latest.pod is None:
@@ -129,7 +130,9 @@ def _decide_build(
         deletion = Delete(kinds.POD, latest.pod.name, latest.pod.uid, 0)
         return _wait_for_deletion(observed, (deletion,), now)
     if isinstance(result, build_result.ImageBuilt):
-        return _succeed(observed, project, result, latest.pod, now, config)
+        digest = result.dependencies_digest
+        made = [latest.pod, *(by for by, pushed in _pushed(steps, repository) if pushed.digest == digest)]
+        return _succeed(observed, project, result, made, now, config)
     if isinstance(result, build_result.DependenciesMissing):
         if (failure := _too_many_dependency_builds(steps, result, repository)) is not None:
             return fail(observed, failure, now)
@@ -190,16 +193,18 @@ def _results(steps: BuildSteps, repository: str) -> list[_BuildPodResult]:
     return [_result_of(step.kind, step.pod, repository) for step in steps.present if step.pod is not None]
 
 
-def _pushed(steps: BuildSteps, repository: str) -> list[build_result.DependenciesPushed]:
-    results = _results(steps, repository)
-    return [result for result in results if isinstance(result, build_result.DependenciesPushed)]
+def _pushed(steps: BuildSteps, repository: str) -> list[tuple[Pod, build_result.DependenciesPushed]]:
+    """Return the pods that pushed a dependency image and could not assemble, each with its result."""
+    pods = [step.pod for step in steps.present if step.pod is not None]
+    results = zip(pods, _results(steps, repository), strict=True)
+    return [(made, it) for made, it in results if isinstance(it, build_result.DependenciesPushed)]
 
 
 def _too_many_dependency_builds(
     steps: BuildSteps, needs: build_result.DependenciesMissing, repository: str
 ) -> build_result.BuildFailure | None:
     """Return why the missing image is not built again; None if it is. Changed settings need another key."""
-    keys = [pushed.key for pushed in _pushed(steps, repository)]
+    keys = [pushed.key for _, pushed in _pushed(steps, repository)]
     if sum(key in ("", needs.key) for key in keys) < MAX_DEPENDENCY_BUILDS_PER_KEY:
         if len(keys) < MAX_DEPENDENCY_BUILDS:
             return None
@@ -231,21 +236,14 @@ def _next_pod(
     deployment = observed.deployment
     kind = ASSEMBLE if needs is None else DEPENDENCIES
     name, step = steps.next_name(deployment.name, kind)
+    pushed = {image.key: image.digest for _, image in _pushed(steps, config.repository(project.name))}
     if needs is not None:
+        wanted = _installable(observed, project, needs, pushed, config)
         body = pod.dependencies(
-            deployment,
-            project,
-            name,
-            step,
-            needs.key,
-            needs.image,
-            config,
-            now.timestamp(),
-            observed.source_key,
+            deployment, project, name, step, wanted, config, now.timestamp(), observed.source_key
         )
     else:
-        pushed = _pushed(steps, config.repository(project.name))
-        images = observed.proven.as_request({image.key: image.digest for image in pushed if image.digest})
+        images = observed.proven.as_request({key: digest for key, digest in pushed.items() if digest})
         body = pod.assemble(
             deployment, project, name, step, config, now.timestamp(), observed.source_key, images
         )
@@ -257,6 +255,28 @@ def _next_pod(
         status=status.building(deployment, name, reason, message, now),
         after=owner.adoption(kinds.DEPLOYMENT, deployment, project),
     )
+
+
+def _installable(
+    observed: ObservedDeployment,
+    project: Project,
+    needs: build_result.DependenciesMissing,
+    pushed: Mapping[str, str],
+    config: ControllerConfig,
+) -> build_result.DependenciesMissing:
+    """Return the dependency image to build next: with a proven base image, or that base image itself.
+
+    The base image is built once in a build; without it, Kaniko builds what `needs` names.
+    """
+    key, by_kaniko = needs.base_key, replace(needs, base_key="", base_digest="")
+    if not config.install_in_base or key not in base_keys(config.base_images):
+        return by_kaniko
+    if needs.base_digest:
+        proven = (each.get(key) for each in (observed.proven.shared, observed.proven.dependencies, pushed))
+        return needs if needs.base_digest in proven else by_kaniko
+    if key in pushed:
+        return by_kaniko
+    return build_result.DependenciesMissing(key, f"{config.repository(project.name)}:deps-{key}")
 
 
 def _retry(
@@ -287,6 +307,7 @@ def _retry(
 def _wait_for_pod(
     observed: ObservedDeployment,
     project: Project,
+    steps: BuildSteps,
     build: Pod,
     kind: PodKind,
     now: datetime,
@@ -298,6 +319,8 @@ def _wait_for_pod(
     reason, message = (waits.reason, waits.message) if waits.reason else _STEP_CONDITIONS[kind]
     name = build.name if deployment.status.get("buildPod") != build.name else None
     desired = status.building(deployment, name, reason, message, now)
+    if waits.failure is not None and waits.reason == status.IMAGE_PULL and pod.base_of([build]):
+        return _install_by_kaniko(observed, project, steps, build, waits.failure, now, config)
     if waits.failure is not None:
         return fail(observed, waits.failure, now)
     if waits.seconds > 0:
@@ -306,6 +329,26 @@ def _wait_for_pod(
     note = ObjectEvent("BuildPodStuck", f"pod {build.name} did not start or end in time; deleting it", True)
     removal = Delete(kinds.POD, build.name, build.uid, 0, events=(note,))
     return Decision(delete=(removal,), status=desired, requeue_after=5.0)
+
+
+def _install_by_kaniko(
+    observed: ObservedDeployment,
+    project: Project,
+    steps: BuildSteps,
+    build: Pod,
+    failure: build_result.BuildFailure,
+    now: datetime,
+    config: ControllerConfig,
+) -> Decision:
+    """Replace a pod whose base image its node cannot pull; fail where no pod names the missing image."""
+    results = _results(steps, config.repository(project.name))
+    missing = [result for result in results if isinstance(result, build_result.DependenciesMissing)]
+    if not missing:
+        return fail(observed, failure, now)
+    note = ObjectEvent("BuildRetried", f"{failure.message}; Kaniko installs the dependencies", True)
+    by_kaniko = replace(missing[-1], base_key="", base_digest="")
+    decision = _next_pod(observed, project, steps, by_kaniko, now, config, note)
+    return replace(decision, delete=(Delete(kinds.POD, build.name, build.uid, 0),))
 
 
 def _wait_for_deletion(observed: ObservedDeployment, delete: tuple[Delete, ...], now: datetime) -> Decision:
@@ -319,14 +362,19 @@ def _succeed(
     observed: ObservedDeployment,
     project: Project,
     result: build_result.ImageBuilt,
-    build: Pod,
+    made: Sequence[Pod],
     now: datetime,
     config: ControllerConfig,
 ) -> Decision:
-    deployment = observed.deployment
+    """Accept the image of the first pod of `made`; another one may have pushed its dependencies."""
+    deployment, build = observed.deployment, made[0]
     # From the pod, which only the controller makes: many more may write the status. It is the key of the
     # settings that this pod got.
-    built = {**status.built(deployment, result, now), "sourceKey": pod.source_key_of([build])}
+    built = {
+        **status.built(deployment, result, now),
+        **(pod.base_of(made) or observed.proven.bases.get(result.dependencies_digest, {})),
+        "sourceKey": pod.source_key_of([build]),
+    }
     # A pod of an earlier version may have found the image under a tag.
     proven = bool(result.dependencies_digest)
     proof = prove(config.token_key, config.namespace, deployment, build.uid, built) if proven else None

@@ -1,8 +1,8 @@
 """The two build pods. Pure: equal arguments give equal pods.
 
 `assemble` has no volume, to start fast, and executes no crew code. `dependencies` executes
-installations in Kaniko, which has no credentials; another container pushes its image and continues as
-`assemble`. Called by `controller.deployment.decide`.
+installations in Kaniko, or in a container of the base image, which have no credentials; another container
+pushes the image and continues as `assemble`. Called by `controller.deployment.decide`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,6 +10,7 @@ from typing import Any
 
 from controller.config import ControllerConfig
 from controller.deployment import build_pod_env
+from controller.deployment.build_result import INSTALL, KANIKO, DependenciesMissing
 from controller.deployment.deadlines import STOP_GRACE_SECONDS
 from controller.deployment.steps import ANNOTATION_STEP
 from controller.owner import controller_reference
@@ -20,6 +21,8 @@ from crds.objects import Deployment, Pod, Project
 
 WORKSPACE = "/workspace"
 ANNOTATION_SOURCE_KEY = f"{names.GROUP}/source-key"
+ANNOTATION_BASE = f"{names.GROUP}/base"
+"""Key and digest of the image in which the pod installs dependencies: `<key>@sha256:…`."""
 REQUESTS = {"cpu": "50m", "memory": "128Mi"}
 LIMITS = {"cpu": "2", "memory": "2Gi", "ephemeral-storage": "4Gi"}
 KANIKO_REQUESTS = {"cpu": "100m", "memory": "256Mi"}
@@ -72,54 +75,94 @@ def source_key_of(pods: Iterable[Pod]) -> str | None:
     )
 
 
+def base_of(pods: Iterable[Pod]) -> dict[str, str]:
+    """Return key and digest of the image in which a build installed dependencies, as the status has them."""
+    for build in pods:
+        key, at, digest = build.annotations.get(ANNOTATION_BASE, "").partition("@")
+        if at:
+            return {"baseKey": key, "baseDigest": digest}
+    return {}
+
+
 def dependencies(
     deployment: Deployment,
     project: Project,
     name: str,
     step: int,
-    key: str,
-    image: str,
+    needs: DependenciesMissing,
     config: ControllerConfig,
     now: float,
     source_key: str | None = None,
 ) -> dict[str, Any]:
-    """Return the pod that builds and pushes the dependency image `image` of that key, then the crew's image.
+    """Return the pod that builds and pushes the dependency image that `needs` names, then the crew's image.
 
-    `source_key` is as for `assemble`.
+    With a `base_digest`, a container of that image of the project's repository installs the dependencies;
+    else Kaniko builds the image. `source_key` is as for `assemble`.
     """
     mount = {"volumeMounts": [{"name": "workspace", "mountPath": WORKSPACE}]}
-    env = build_pod_env.base(deployment, project, {"dependencies": {"key": key}}, config, now)
+    request: dict[str, Any] = {"key": needs.key}
+    if needs.base_digest:
+        request["base"] = {"key": needs.base_key, "digest": needs.base_digest}
+    env = build_pod_env.base(deployment, project, {"dependencies": request}, config, now)
     env += [*build_pod_env.git(deployment, project), *build_pod_env.signers(project)]
     index, credential = build_pod_env.index(project), push_secret.credential(project, config)
     source = {**_service_container("source", "source", [*env, *index], config), **mount}
     push = {**_service_container("push", "push", [*env, *credential], config), **mount}
-    kaniko = {
-        "name": "kaniko",
-        "image": config.kaniko_image,
-        "imagePullPolicy": "IfNotPresent",
-        "command": ["/kaniko/executor"],
-        **({"env": wanted} if (wanted := config.egress.kaniko_env(WORKSPACE)) else {}),
-        "args": kaniko_arguments(image, config),
-        "terminationMessagePolicy": "FallbackToLogsOnError",
-        "resources": security.resources(
-            config.placements.build_resources(project)[0], KANIKO_REQUESTS, BUILD_LIMITS
-        ),
-        "securityContext": security.kaniko_container(),
-        **mount,
-    }
+    installer = _install(project, needs, config) if needs.base_digest else _kaniko(project, needs, config)
     spec = {
-        "initContainers": [source, kaniko],
+        "initContainers": [source, {**installer, **mount}],
         "containers": [push],
         "volumes": [{"name": "workspace", "emptyDir": {}}],
     }
     body = _pod(deployment, project, name, step, config, spec, source_key)
-    # Kaniko is root; source writes the workspace as another user, by its group.
+    if needs.base_digest:
+        body["metadata"]["annotations"][ANNOTATION_BASE] = f"{needs.base_key}@{needs.base_digest}"
+        # The crew's runs pull from that registry with their Secrets.
+        places, own = config.placements, config.placements.pod_fields(project)[0]
+        both = places.build.merged_over(places.for_run(project.plan)).spec(own)
+        if "imagePullSecrets" in both:
+            body["spec"]["imagePullSecrets"] = both["imagePullSecrets"]
+    # The installation is root; source writes the workspace as another user, by its group.
     body["spec"]["securityContext"] = {
         "fsGroup": security.USER_ID,
         "fsGroupChangePolicy": "OnRootMismatch",
         "seccompProfile": {"type": "RuntimeDefault"},
     }
     return body
+
+
+def _kaniko(project: Project, needs: DependenciesMissing, config: ControllerConfig) -> dict[str, Any]:
+    return {
+        **_installer(project, config),
+        "name": KANIKO,
+        "image": config.kaniko_image,
+        "command": ["/kaniko/executor"],
+        **({"env": wanted} if (wanted := config.egress.kaniko_env(WORKSPACE)) else {}),
+        "args": kaniko_arguments(needs.image, config),
+    }
+
+
+def _install(project: Project, needs: DependenciesMissing, config: ControllerConfig) -> dict[str, Any]:
+    files = [f"{WORKSPACE}/{name}" for name in ("changed_files.py", "install.sh", "layer.tar")]
+    return {
+        **_installer(project, config),
+        "name": INSTALL,
+        "image": f"{config.repository(project.name)}@{needs.base_digest}",
+        "command": ["python3", "-I", "-S", *files],
+        **({"env": wanted} if (wanted := config.egress.install_env()) else {}),
+    }
+
+
+def _installer(project: Project, config: ControllerConfig) -> dict[str, Any]:
+    """Return what both containers that execute installations share: root, and no credential."""
+    return {
+        "imagePullPolicy": "IfNotPresent",
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "resources": security.resources(
+            config.placements.build_resources(project)[0], KANIKO_REQUESTS, BUILD_LIMITS
+        ),
+        "securityContext": security.kaniko_container(),
+    }
 
 
 def kaniko_arguments(image: str, config: ControllerConfig) -> list[str]:

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from controller.config import ControllerConfig
-from controller.deployment import queue
+from controller.deployment import queue, status
 from controller.runtime.cache import ObjectCache
-from crds import kinds
+from crds import conditions, kinds
 from crds.objects import Deployment, Project
 
 ProjectSourceKey = tuple[str, str]
@@ -21,12 +21,14 @@ ProjectSourceKey = tuple[str, str]
 class BuildQueueSnapshot:
     """Build queue at one moment; `startable` are the names that may start, `built_keys` the built sources.
 
-    Of each project: `last_ended` is when its last build ended, `ceilings` its most builds at a time.
+    `same_source` are the names that wait for an identical build. Of each project: `last_ended` is when its
+    last build ended, `ceilings` its most builds at a time.
     """
 
     deployments: tuple[Deployment, ...] = ()
     queued: tuple[Deployment, ...] = ()
     startable: frozenset[str] = frozenset()
+    same_source: tuple[str, ...] = ()
     built_keys: frozenset[ProjectSourceKey] = frozenset()
     last_ended: Mapping[str, str] = field(default_factory=dict)
     ceilings: Mapping[str, int] = field(default_factory=dict)
@@ -65,4 +67,10 @@ class BuildQueueView:
         may_start = queue.startable(queued, slots, last_ended, ceilings, self.config)
         keys = ((other, other.status.get("sourceKey")) for other in deployments)
         built = frozenset((other.project, str(key)) for other, key in keys if key and other.built)
-        return BuildQueueSnapshot(deployments, queued, may_start, built, last_ended, ceilings)
+        same = tuple(other.name for other in deployments if _waits_for_identical_build(other))
+        return BuildQueueSnapshot(deployments, queued, may_start, same, built, last_ended, ceilings)
+
+
+def _waits_for_identical_build(deployment: Deployment) -> bool:
+    ready = conditions.find(deployment.conditions, conditions.READY) or {}
+    return ready.get("reason") == status.SAME_SOURCE and queue.is_waiting(deployment)

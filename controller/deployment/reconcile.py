@@ -10,6 +10,7 @@ from controller.deployment import build_pod_env, queue
 from controller.deployment.build_admission import BUILD_POD_LABELS, BuildAdmission
 from controller.deployment.deadlines import STOP_GRACE_SECONDS
 from controller.deployment.decide import WAIT_RETRY_SECONDS, ObservedDeployment, decide
+from controller.deployment.pod import base_of
 from controller.deployment.pod_rejected import pod_prevented, pod_refused
 from controller.deployment.reported_results import ReportedResults, as_ended
 from controller.deployment.smoke.run_rejected import run_refused
@@ -22,7 +23,7 @@ from controller.runtime.errors import Retry
 from controller.runtime.workqueue import ReconcileKey
 from crds import kinds, names
 from crds.objects import Deployment, Pod, Project, Run
-from crds.secrets.use import build_references, git_reference
+from crds.secrets.use import build_references, git_reference, pull_references
 from kube import errors
 
 NOT_READY_RETRY_SECONDS = 0.1
@@ -82,7 +83,7 @@ class DeploymentReconciler:
         key = self.admission.source_key(deployment, project)
         if key is not None:
             async with self.admission.image_lock:
-                reusable = await self.admission.reusable_build(deployment, key)
+                reusable = await self.admission.reusable_build(deployment, project, key)
                 if reusable is not None:
                     await self._apply(
                         ObservedDeployment(deployment, project, (), source_key=key, reusable=reusable)
@@ -183,7 +184,7 @@ class DeploymentReconciler:
             return
         if decision.create and observed.project is not None:
             decision = await self._with_waiting_pod(deployment, observed.project, decision)
-        if decision.create and (refused := await self._secret_problem(observed)) is not None:
+        if decision.create and (refused := await self._secret_problem(observed, decision)) is not None:
             hint = "Label the Secret, or name another one in the Project."
             decision = pod_refused(observed, refused, False, now, self.config, hint)
         try:
@@ -223,7 +224,7 @@ class DeploymentReconciler:
         await self.applier.apply(kinds.DEPLOYMENT, deployment.raw, key, replace(decision, create=()))
         self._record_metrics(deployment, decision, now)
 
-    async def _secret_problem(self, observed: ObservedDeployment) -> str | None:
+    async def _secret_problem(self, observed: ObservedDeployment, decision: Decision) -> str | None:
         """Return why the Project may not use a Secret that the next pod of its build would get."""
         project = observed.project
         if project is None:
@@ -231,6 +232,8 @@ class DeploymentReconciler:
         references = list(build_references(project, self.config.registry))
         if build_pod_env.git(observed.deployment, project) and (git := git_reference(project)) is not None:
             references.append(git)
+        if base_of([Pod(child.body) for child in decision.create]):
+            references += pull_references(project)
         return await find_problem(self.applier.kube, project, references, self.config.secret_use)
 
     def _record_metrics(self, deployment: Deployment, decision: Decision, now: datetime) -> None:

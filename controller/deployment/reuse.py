@@ -13,13 +13,13 @@ def find_built(
     key: str,
     others: Iterable[Deployment],
     marked_for_deletion: frozenset[str],
-    is_proven: Callable[[Deployment], bool],
+    is_reusable: Callable[[Deployment], bool],
 ) -> Deployment | None:
     """Return the newest built one whose image is reusable: a build made it, and it is not being deleted."""
     candidates = [
         other
         for other in _same_source(deployment, key, others)
-        if other.built and not other.deleting and other.name not in marked_for_deletion and is_proven(other)
+        if other.built and not other.deleting and other.name not in marked_for_deletion and is_reusable(other)
     ]
     return max(candidates, key=creation_order, default=None)
 

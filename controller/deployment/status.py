@@ -84,10 +84,13 @@ def built(deployment: Deployment, result: ImageBuilt, now: datetime) -> dict[str
     }
 
 
+_DEPENDENCY_FIELDS = ("dependenciesKey", "dependenciesDigest", "baseKey", "baseDigest")
+
+
 def reused(deployment: Deployment, source: Deployment, key: str, now: datetime) -> dict[str, Any]:
     """Return the status of a Deployment that reuses the image of one with the same source."""
     message = f"Built from the same source as {source.name}: reusing its image {source.image}."
-    copied_fields = ("image", "plan", "tree", "buildKey", "dependenciesKey", "dependenciesDigest")
+    copied_fields = ("image", "plan", "tree", "buildKey", *_DEPENDENCY_FIELDS)
     return {
         **_with_image(deployment, Condition(conditions.BUILT, True, REUSED, message), source.plan, now),
         **{name: source.status[name] for name in copied_fields if name in source.status},

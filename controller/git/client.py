@@ -59,7 +59,7 @@ class Git:
         if not remote.ssh and remote.url not in self._long_urls:
             try:
                 return await self._list_in_thread(remote, ref)
-            except ListingTooLong:
+            except (ListingTooLong, MemoryError):
                 self._remember_long(remote.url)
         return await self._listing_pool.head(remote, ref, self._timeout)
 

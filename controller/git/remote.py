@@ -124,4 +124,7 @@ def hit_limit(error: Exception) -> bool:
     """Return whether the error is a resource limit of this process."""
     low = str(error).lower()
     words = ("out of memory", "cannot allocate", "failed to mmap", "failed to allocate", "file too large")
+    # What follows is the server's own text.
+    if low.startswith("remote error:"):
+        return False
     return isinstance(error, MemoryError) or any(word in low for word in words)

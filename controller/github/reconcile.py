@@ -35,7 +35,7 @@ PULL_REQUEST_POLL_SECONDS = 300.0
 
 @dataclass
 class ReportMemory:
-    """State of this process by Deployment: consecutive failures, reported problems and commit statuses.
+    """State of this process by Deployment: consecutive failures, reported problems and accepted reports.
 
     A problem is reported again once a call has succeeded since; those of comments are apart, since they fail
     no report. `unrecorded` are Deployments whose report could not be recorded.
@@ -46,12 +46,14 @@ class ReportMemory:
     comment_problems: dict[str, str] = field(default_factory=dict)
     pull_requests_polled: dict[str, datetime] = field(default_factory=dict)
     commit_statuses: dict[str, tuple[str, str]] = field(default_factory=dict)
+    deployment_states: dict[str, tuple[str, str, int]] = field(default_factory=dict)
     unrecorded: set[str] = field(default_factory=set)
 
     def remove(self, name: str) -> None:
         """Remove a deleted Deployment."""
         self.note_success(name)
-        for table in (self.comment_problems, self.pull_requests_polled, self.commit_statuses):
+        accepted = (self.commit_statuses, self.deployment_states)
+        for table in (self.comment_problems, self.pull_requests_polled, *accepted):
             table.pop(name, None)
         self.unrecorded.discard(name)
 
@@ -91,14 +93,22 @@ class GitHubReconciler:
         if wait := self.pauses.left(project.name, self.config.github_url, now):
             self.applier.queues.add(key, wait)
             return
+        failure: GitHubProblem | CredentialsProblem | None = None
         try:
             if desired is not None:
                 await self._report(project, deployment, desired)
-            if number is not None:
-                await self._poll_pull_request(project, deployment, number, now)
-            self.memory.note_success(name)
         except (GitHubProblem, CredentialsProblem) as problem:
-            self._record_failure(deployment, problem)
+            failure = problem
+        try:
+            # Also after a refused report, but not during a rate limit.
+            if number is not None and not (isinstance(failure, GitHubProblem) and failure.retry_after):
+                await self._poll_pull_request(project, deployment, number, now)
+        except (GitHubProblem, CredentialsProblem) as problem:
+            failure = failure or problem
+        if failure is None:
+            self.memory.note_success(name)
+        else:
+            self._record_failure(deployment, failure)
 
     async def _report(self, project: Project, deployment: Deployment, desired: DeploymentReport) -> None:
         before = last_report(deployment)
@@ -115,9 +125,15 @@ class GitHubReconciler:
             # GitHub allows a thousand statuses per commit, and each triggers other systems: do not repeat an
             # accepted one because a later call fails.
             self.memory.commit_statuses[deployment.name] = commit
-        deployment_id = await self._report_deployment(
-            credentials, desired, before.deployment if before else None
-        )
+        repository, state, deployment_id = self.memory.deployment_states.get(deployment.name, ("", "", 0))
+        if unrecorded or (repository, state) != (desired.repository, desired.state):
+            self.memory.deployment_states.pop(deployment.name, None)
+            deployment_id = await self._report_deployment(
+                credentials, desired, before.deployment if before else None
+            )
+            # Each status starts the workflows of `on: deployment_status`.
+            accepted = (desired.repository, desired.state, deployment_id)
+            self.memory.deployment_states[deployment.name] = accepted
         await self._put_comment(credentials, project, deployment, desired)
         value = {"metadata": {"annotations": {ANNOTATION_GITHUB: annotation(desired, deployment_id)}}}
         # With a resourceVersion, since the state may have changed meanwhile.
@@ -169,15 +185,15 @@ class GitHubReconciler:
             return
         credentials = await self._credentials(project)
         repository = str(project.spec["github"]["repository"])
-        is_open = await self.github.is_open(credentials, repository, number)
-        self.memory.pull_requests_polled[deployment.name] = now
-        if is_open:
+        if await self.github.is_open(credentials, repository, number):
             self.applier.queues.add(event_map.github(deployment.name), PULL_REQUEST_POLL_SECONDS)
-            return
-        value = {"metadata": {"annotations": {ANNOTATION_CLOSED: f"pull request {number}"}}}
-        await self.applier.patch(
-            Patch(kinds.DEPLOYMENT, deployment.name, value, deployment.resource_version, None)
-        )
+        else:
+            value = {"metadata": {"annotations": {ANNOTATION_CLOSED: f"pull request {number}"}}}
+            await self.applier.patch(
+                Patch(kinds.DEPLOYMENT, deployment.name, value, deployment.resource_version, None)
+            )
+        # Not before the patch: after a conflict, the next reconcile reads the pull request again.
+        self.memory.pull_requests_polled[deployment.name] = now
 
     async def _credentials(self, project: Project) -> Credentials:
         reference = github_reference(project, self.config.github_url)

@@ -68,7 +68,7 @@ def decide(observed: ObservedImages, now: datetime, config: ControllerConfig) ->
         return Decision(delete=(*deletes, *map(_delete_pod, (*failed, *announced))))
     pause = RETRY_SECONDS * 2.0 ** (len(failed) - 1) if failed else 0.0
     left = max((_left(pod, pause, now) for pod in failed), default=0.0)
-    left = max(left, *(_left(pod, config.timing.prune_settle, now) for pod in announced))
+    left = max((left, *(_left(pod, config.timing.prune_settle, now) for pod in announced)))
     if left > 0:
         return Decision(delete=deletes, requeue_after=left)
     notes = tuple(

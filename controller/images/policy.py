@@ -64,14 +64,14 @@ def updated_dependencies(
     recorded = _recorded(project)
     days = dict(recorded)
     for deployment in deployments:
-        key = deployment.status.get("dependenciesKey")
         built = conditions.find(deployment.conditions, conditions.BUILT) or {}
-        if not key or not deployment.image:
+        keys = dependency_keys(deployment)
+        if not keys or not deployment.image:
             continue
-        moment = parse_time(str(built["lastTransitionTime"]))
-        day = moment.strftime("%Y-%m-%dT00:00:00Z")
-        if (key in recorded or not _is_unused(day, now)) and day > days.get(key, ""):
-            days[key] = day
+        day = parse_time(str(built["lastTransitionTime"])).strftime("%Y-%m-%dT00:00:00Z")
+        for key in keys:
+            if (key in recorded or not _is_unused(day, now)) and day > days.get(key, ""):
+                days[key] = day
     return None if days == recorded else dependency_list(days)
 
 
@@ -94,7 +94,7 @@ def unused_dependencies(project: Project, deployments: Iterable[Deployment], now
     present = list(deployments)
     if any(not (d.built or d.failed) for d in present):
         return []
-    referenced = {d.status.get("dependenciesKey") for d in present}
+    referenced = {key for d in present for key in dependency_keys(d)}
     newest = dependency_list(_recorded(project))
     return [
         entry["key"]
@@ -102,6 +102,12 @@ def unused_dependencies(project: Project, deployments: Iterable[Deployment], now
         if _is_unused(entry["usedAt"], now)
         or (index >= MAX_DEPENDENCY_KEYS - FREE_DEPENDENCY_KEYS and entry["key"] not in referenced)
     ]
+
+
+def dependency_keys(deployment: Deployment) -> list[str]:
+    """Return the keys of its dependency image, and of the one in which its dependencies were installed."""
+    keys = (deployment.status.get(name) for name in ("dependenciesKey", "baseKey"))
+    return [str(key) for key in keys if key]
 
 
 def _discarded(deployment: Deployment) -> bool:

@@ -40,11 +40,14 @@ class ImageCollector:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     deleting: dict[str, ImageDeletions] = field(default_factory=dict)
     remaining: dict[str, RemainingImages] = field(default_factory=dict)
-    """By Project: the images that its deletion would leave in the registry."""
+    """By Project: the images that its deletion would leave in the registry.
+
+    Until their cleanup has started, those of a deleted one of this name.
+    """
     refused: dict[str, PruneRefusals] = field(default_factory=dict)
     """By Project: when a prune pod that the kube-apiserver refused is tried again."""
     cleaning_up: set[str] = field(default_factory=set)
-    """Deleted Projects with images to delete; the cache soon evicts finished prune pods."""
+    """Names of deleted Projects with images to delete; the cache soon evicts finished prune pods."""
 
     def marked_for_deletion(self, project: str) -> frozenset[str] | None:
         """Return Deployments whose images are deleted or being deleted; None before the first reconcile."""
@@ -68,14 +71,16 @@ class ImageCollector:
 
     async def collect(self, project: Project, deployments: Sequence[Deployment]) -> None:
         """Advance the deletion of expired images. Raises `kube.errors`; the worker then retries."""
-        now = datetime.now(UTC)
-        self.remaining[project.name] = deleted_project.remaining_images(project, deployments, self.config)
+        now, earlier = datetime.now(UTC), self.remaining.get(project.name)
+        if earlier is None or earlier.project.uid == project.uid:
+            earlier = None
+            self.remaining[project.name] = deleted_project.remaining_images(project, deployments, self.config)
         cached = ObservedImages(project, deployments, self._cached_run_deployments(project.name), ())
         # The resync evicts a finished pod, but its objects may not be deleted yet.
         in_progress = self.deleting.get(
             project.name, ImageDeletions()
         ) != ImageDeletions() or self._has_cached_pods(project.name)
-        if not in_progress and not decide.has_work(cached, now, self.config):
+        if not in_progress and earlier is None and not decide.has_work(cached, now, self.config):
             return
         async with self.lock:
             raw = await self.applier.kube.get(kinds.PROJECT, project.name)
@@ -84,10 +89,18 @@ class ImageCollector:
             listing = await self.applier.kube.list(kinds.DEPLOYMENT, fields=f"spec.project={project.name}")
             runs = await self.applier.kube.list(kinds.RUN, fields=UNFINISHED_RUN)
             needed = frozenset(run.deployment or "" for run in map(Run, runs.items))
-            pods = await self._pods(project.name)
-            observed = ObservedImages(
-                Project(raw), [Deployment(item) for item in listing.items], needed, pods
-            )
+            pods, deployments = await self._pods(project.name), [Deployment(item) for item in listing.items]
+            if earlier is not None:
+                earlier = deleted_project.unused_images(earlier, deployments, self.config)
+            left_over = earlier is not None or not all(pod.owner_uids for pod in pods)
+            if left_over and not self._is_refused(project.name, now):
+                if await self._clean_up(project.name, earlier, pods, now):
+                    self.remaining[project.name] = deleted_project.remaining_images(
+                        project, deployments, self.config
+                    )
+                pods = await self._pods(project.name)
+            own = [pod for pod in pods if pod.owner_uids]
+            observed = ObservedImages(Project(raw), deployments, needed, own)
             decision = await self._apply(raw, decide.decide(observed, now, self.config), now)
             created = [Pod(child.body) for child in decision.create]
             self.deleting[project.name] = prune_pod.image_deletions([*pods, *created])
@@ -131,29 +144,45 @@ class ImageCollector:
     async def collect_deleted_project(self, project: str) -> None:
         """Delete the images of a deleted Project. Raises `kube.errors`; the worker then retries."""
         async with self.lock:
-            now, refused = datetime.now(UTC), self.refused.get(project)
-            if project in self.cleaning_up and refused is not None and now < refused.retry_at:
+            now = datetime.now(UTC)
+            if project in self.cleaning_up and self._is_refused(project, now):
                 return
             remaining = self.remaining.get(project)
             if remaining is not None and await self._has_orphans(project):
                 remaining = None
-            if remaining is not None or project in self.cleaning_up or self._has_cached_pods(project):
-                pods = await self._pods(project)
-                decision = deleted_project.decide(remaining, pods, now, self.config)
-                for child in decision.create:
-                    last = remaining.project if remaining is not None else None
-                    created = await self._create_unowned(project, last, child)
-                    if not created and self._tries_again(project, now):
-                        self.cleaning_up.add(project)
-                        return
-                for deletion in decision.delete:
-                    await self.applier.delete(deletion)
-                if decision.requeue_after is not None:
-                    self.applier.queues.add(event_map.project(project), decision.requeue_after)
-                unfinished = decision.create or decision.requeue_after is not None
-                (self.cleaning_up.add if unfinished else self.cleaning_up.discard)(project)
+            left_over = remaining is not None or project in self.cleaning_up or self._has_cached_pods(project)
+            if left_over and not await self._clean_up(project, remaining, await self._pods(project), now):
+                return
             for known in (self.remaining, self.deleting, self.refused):
                 known.pop(project, None)
+
+    async def _clean_up(
+        self, project: str, remaining: RemainingImages | None, pods: Sequence[Pod], now: datetime
+    ) -> bool:
+        """Advance the cleanup for a deleted Project; return False if a refused pod is tried again later."""
+        decision = deleted_project.decide(remaining, pods, now, self.config)
+        for child in decision.create:
+            last = remaining.project if remaining is not None else None
+            created = await self._create_unowned(project, last, child)
+            if not created and self._tries_again(project, now):
+                self.cleaning_up.add(project)
+                return False
+        for deletion in decision.delete:
+            await self.applier.delete(deletion)
+        if decision.requeue_after is not None:
+            self.applier.queues.add(event_map.project(project), decision.requeue_after)
+        unfinished = decision.create or decision.requeue_after is not None
+        (self.cleaning_up.add if unfinished else self.cleaning_up.discard)(project)
+        return True
+
+    def _is_refused(self, project: str, now: datetime) -> bool:
+        """Return whether a refused pod waits for its next try; enqueue that."""
+        refused = self.refused.get(project)
+        if refused is None or now >= refused.retry_at:
+            return False
+        # The reconcile of a deleted Project has dropped the delayed key.
+        self.applier.queues.add(event_map.project(project), (refused.retry_at - now).total_seconds())
+        return True
 
     async def _has_orphans(self, project: str) -> bool:
         """Return whether the deletion of a Project has left Deployments, as with `--cascade=orphan`."""
@@ -199,5 +228,8 @@ class ImageCollector:
         return any(pod.labels.get(names.LABEL_COMPONENT) == event_map.COMPONENT_PRUNE for pod in pods)
 
     def _cached_run_deployments(self, project: str) -> frozenset[str]:
-        runs = map(Run, self.applier.cache.all(kinds.RUN))
+        # A Run may name a Deployment and no Project.
+        runs = [
+            Run(raw) for name in (project, None) for raw in self.applier.cache.of_project(kinds.RUN, name)
+        ]
         return frozenset(run.deployment or "" for run in runs if not run.ended)

@@ -1,7 +1,7 @@
 """Egress of build pods: HTTP proxies and CA certificates of the installation. Pure.
 
-Crews never get them. Code that a dependency executes during installation sees the proxies, so proxies
-should need no password. Called by `controller.config` and the pod builders.
+Crews never get them. Code that a dependency executes during installation sees the proxies, so their URLs
+must have no password. Called by `controller.config` and the pod builders.
 """
 
 import json
@@ -43,16 +43,20 @@ class PodEgress:
         trusted = {"SSL_CERT_FILE": f"{workspace}/{CA_FILE}"} if self.authorities else {}
         return [{"name": name, "value": value} for name, value in {**self.proxies, **trusted}.items()]
 
-    def kaniko_arguments(self) -> list[str]:
-        """Return flags that pass the proxies to installations in Kaniko without storing them in a layer.
+    def install_env(self) -> list[dict[str, Any]]:
+        """Return the variables of an installation.
 
         Some programs read one spelling only: apt and curl the lower case.
         """
         return [
-            f"--build-arg={spelling}={value}"
+            {"name": spelling, "value": value}
             for name, value in self.proxies.items()
             for spelling in (name, name.lower())
         ]
+
+    def kaniko_arguments(self) -> list[str]:
+        """Return flags that pass the proxies to installations in Kaniko without storing them in a layer."""
+        return [f"--build-arg={entry['name']}={entry['value']}" for entry in self.install_env()]
 
 
 def parse_authorities(text: str) -> str:
@@ -70,6 +74,9 @@ def parse_proxies(text: str) -> dict[str, str]:
     for name, value in settings.items():
         if name not in _PROXY_FIELDS:
             raise ValueError(f"{name!r} is not one of {', '.join(_PROXY_FIELDS)}")
+        if name != "except" and "@" in value:
+            # The message must not repeat the value.
+            raise ValueError(f"{name}: builds can read the URL, so it must have no user and no password")
         if name != "except" and value and urlsplit(value).scheme not in ("http", "https"):
             raise ValueError(f"{name}: {value!r} is not an http URL")
     variables = {f"{name.upper()}_PROXY": settings[name] for name in ("http", "https") if settings.get(name)}

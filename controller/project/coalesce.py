@@ -32,12 +32,16 @@ class CoalescingWindow:
     has_image: Callable[[Create], bool] = lambda _: False
 
     def wait(self, deployments: Sequence[Deployment], create: Create, now: datetime) -> float:
-        """Return seconds until a moved head may be built; 0 if it may be built now."""
+        """Return seconds until a moved head may be built; 0 if it may be built now.
+
+        0 also if the last creation is further in the future than the window: this clock is behind.
+        """
         created = [d.created for d in deployments if _is_commit(d) and not _reuses_image(d)]
         if not self.seconds or not created:
             return 0.0
-        left = self.seconds + CREATION_TIME_SECONDS - (now - max(created)).total_seconds()
-        return 0.0 if self.has_image(create) else max(left, 0.0)
+        window = self.seconds + CREATION_TIME_SECONDS
+        left = window - (now - max(created)).total_seconds()
+        return left if 0.0 < left <= 2 * window and not self.has_image(create) else 0.0
 
 
 NO_COALESCING = CoalescingWindow()

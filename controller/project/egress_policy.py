@@ -3,7 +3,7 @@
 Called by `controller.project.reconcile`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from controller.owner import reference
@@ -30,7 +30,8 @@ def decide(project: Project, current: Object | None, allowed: Sequence[EgressTar
         return Decision(create=(Create(kinds.NETWORK_POLICY, body),))
     if current.spec == body["spec"]:
         return Decision()
-    change = Patch(kinds.NETWORK_POLICY, current.name, {"spec": body["spec"]}, current.resource_version, None)
+    spec = _replacement(current.spec, body["spec"])
+    change = Patch(kinds.NETWORK_POLICY, current.name, {"spec": spec}, current.resource_version, None)
     return Decision(before=(change,))
 
 
@@ -46,6 +47,15 @@ def refusal_note(project: str, refusal: KubeError | Retry) -> str:
 def policy_name(project: str) -> str:
     """Return the name of the NetworkPolicy of a Project's runs."""
     return f"crewyard-egress-{project}"
+
+
+def _replacement(current: Mapping[str, Any], desired: Json) -> Json:
+    """Return the merge patch that also removes each key which `desired` lacks."""
+    changed = {
+        key: _replacement(current.get(key) or {}, value) if isinstance(value, dict) else value
+        for key, value in desired.items()
+    }
+    return {**dict.fromkeys(current), **changed}
 
 
 def _policy(project: Project, rules: Sequence[Json]) -> Json:

@@ -9,11 +9,13 @@ from datetime import UTC, datetime
 
 from controller.attestation.verify import ImageVerifier
 from controller.config import ControllerConfig
+from controller.pods.secret_check import find_problem
 from controller.pull_ahead.decide import ObservedNodes, decide, is_due, is_recent, refused
 from controller.runtime import event_map
 from controller.runtime.apply import Applier
 from crds import kinds, names
 from crds.objects import Deployment, Pod, Project
+from crds.secrets.use import pull_references
 from kube import errors
 
 
@@ -59,6 +61,9 @@ class PullAheadReconciler:
         raw = await self.applier.get(kinds.DEPLOYMENT, str(project.active), key)
         active = Deployment(raw) if raw is not None else None
         if active is None or not active.built or active.deleting:
+            return None
+        kube, use = self.applier.kube, self.config.secret_use
+        if await find_problem(kube, project, pull_references(project), use) is not None:
             return None
         if self.verifier is not None and await self.verifier.problem(project, active) is not None:
             return None

@@ -139,7 +139,8 @@ class AdmissionReconciler:
         """Return why Runs get no pod, by name, as far as it is known without a try: these take no slot."""
         timing = self.config.timing
         targets = {found.deployment.name: found for _, found in ready.values()}
-        unverified = {name: await self._unverified_image(found) for name, found in targets.items()}
+        problems = await asyncio.gather(*map(self._unverified_image, targets.values()))
+        unverified = dict(zip(targets, problems, strict=True))
         refusals: dict[str, PodRefusal] = {}
         for run, found in ready.values():
             if (problem := unverified[found.deployment.name]) is not None:
@@ -303,7 +304,7 @@ class AdmissionReconciler:
     async def _record_refusal(self, run: Run, ready: resolve.RunReady, refusal: PodRefusal) -> None:
         """Record why there is no pod; fail the Run after `limit` seconds."""
         now, limit, message = datetime.now(UTC), refusal.limit, refusal.message
-        since = status.pod_refused_since(run, now)
+        since = status.pod_refused_since(run, refusal.reason, now)
         passed = (now - since).total_seconds()
         if passed >= limit:
             await self._fail(run, ready, RunReason.START_TIMEOUT, f"{message} (for {limit:g} s)", now)

@@ -111,16 +111,23 @@ def _after_outcome(observed: ObservedRun, now: datetime, node_lost_after: float)
     Repeat a deletion and an adoption that failed after the final status.
     """
     run, pod = observed.run, observed.pod
-    delete: tuple[Delete, ...] = ()
-    if pod is not None and not pod.finished and run.result is None:
-        if not pod.deleting:
-            delete = (_delete(pod),)
-        elif _seconds_to_stop(pod, now, node_lost_after) <= 0:
-            delete = (_force_delete(pod),)
-    return Decision(
-        delete=delete,
-        after=() if run.deleting else owner.adoption(kinds.RUN, run, observed.project),
-    )
+    decision = NOTHING
+    if pod is not None and not pod.finished:
+        if pod.deleting:
+            decision = after_deletion(pod, now, node_lost_after)
+        elif run.result is None:
+            decision = Decision(delete=(_delete(pod),))
+    adoption = () if run.deleting else owner.adoption(kinds.RUN, run, observed.project)
+    return replace(decision, after=adoption)
+
+
+def after_deletion(pod: Pod, now: datetime, node_lost_after: float) -> Decision:
+    """Wait for a pod that is being deleted and that no Run waits for; delete it by force once it is lost.
+
+    No event follows if its node does not respond; until it is gone, it may hold a slot.
+    """
+    left = _seconds_to_stop(pod, now, node_lost_after)
+    return Decision(requeue_after=left) if left > 0 else Decision(delete=(_force_delete(pod),))
 
 
 def _without_pod(observed: ObservedRun, resolution: resolve.Resolution, now: datetime) -> Decision:

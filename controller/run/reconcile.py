@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from controller.config import ControllerConfig
 from controller.pull_ahead.decide import is_new_node
-from controller.run.decide import ObservedRun, decide
+from controller.run.decide import ObservedRun, after_deletion, decide
 from controller.run.end_metrics import record_end
 from controller.run.observe import RunReader
 from controller.run.requeue import starts_again
@@ -13,6 +13,7 @@ from controller.runtime import event_map
 from controller.runtime.apply import Applier
 from controller.runtime.decision import Decision
 from crds import kinds
+from crds.objects import Pod
 from crds.reasons import TERMINAL_RUN_PHASES
 
 
@@ -28,7 +29,7 @@ class RunReconciler:
         reader = RunReader(self.applier, event_map.run(name))
         run = await reader.run(name)
         if run is None:
-            self.applier.queues.remove(event_map.run(name))
+            await self._stop_pods(name)
             return
         observed = await reader.observe(run)
         decision = decide(observed, datetime.now(UTC), self.config)
@@ -49,6 +50,17 @@ class RunReconciler:
         await self.applier.apply(kinds.RUN, observed.run.raw, event_map.run(name), decision, count)
         if _is_final(decision):
             self._forget(observed)
+
+    async def _stop_pods(self, name: str) -> None:
+        """Delete by force the pods of a deleted Run that do not stop."""
+        key, now = event_map.run(name), datetime.now(UTC)
+        pods = map(Pod, self.applier.cache.pods_of_run(name))
+        stopping = [pod for pod in pods if pod.deleting and not pod.finished]
+        if not stopping:
+            self.applier.queues.remove(key)
+        for pod in stopping:
+            decision = after_deletion(pod, now, self.config.timing.node_lost_after)
+            await self.applier.apply(kinds.POD, pod.raw, key, decision)
 
     def _remember_node(self, observed: ObservedRun) -> None:
         """Let the Project record the node of the pod: images are pulled ahead there."""

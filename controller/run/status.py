@@ -77,15 +77,19 @@ def requeued(run: Run, message: str, now: datetime) -> dict[str, Any]:
 
 
 def pod_refused(run: Run, reason: str, message: str, now: datetime) -> dict[str, Any]:
-    """Return the status of an admitted Run whose pod is rejected; the condition Admitted dates it."""
-    wanted = [*_unfinished(reason, message), Condition(conditions.ADMITTED, None, reason, message)]
-    return _status(run, RunPhase.PENDING, wanted, now)
+    """Return the status of an admitted Run whose pod is rejected; the condition Admitted dates the reason."""
+    desired = _status(run, RunPhase.PENDING, _unfinished(reason, message), now)
+    since = pod_refused_since(run, reason, now)
+    refused = Condition(conditions.ADMITTED, None, reason, message, since)
+    # Not merged with the old one: each reason has its own time limit.
+    desired["conditions"] += conditions.merge((), [refused], run.generation, now)
+    return desired
 
 
-def pod_refused_since(run: Run, now: datetime) -> datetime:
-    """Return the time of the first rejection of a Run's pod; `now` if this is the first."""
-    admitted = conditions.find(run.conditions, conditions.ADMITTED)
-    if admitted is None or admitted.get("status") != "Unknown":
+def pod_refused_since(run: Run, reason: str, now: datetime) -> datetime:
+    """Return the time of the first rejection of a Run's pod for that reason; `now` if this is the first."""
+    admitted = conditions.find(run.conditions, conditions.ADMITTED) or {}
+    if (admitted.get("status"), admitted.get("reason")) != ("Unknown", reason):
         return now
     return parse_time(str(admitted["lastTransitionTime"]))
 

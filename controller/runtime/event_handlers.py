@@ -21,6 +21,8 @@ class EventHandlers:
         self._cache = cache
         self._queues = queues
         self._project_names = project_names
+        self.deleted_uids: set[str] = set()
+        """Of objects that were deleted since the resync began its list."""
 
     def on_change(
         self, kind: Kind, obj: Mapping[str, Any], by: ReconcileKey | None = None, listed: bool = False
@@ -44,6 +46,7 @@ class EventHandlers:
     def on_delete(self, kind: Kind, obj: Mapping[str, Any]) -> None:
         """Handle an object that was deleted or left the listed selection."""
         metadata = obj["metadata"]
+        self.deleted_uids.add(str(metadata.get("uid")))
         # Its last version may state why it was deleted.
         self._cache.put(kind, obj)
         self._cache.remove(kind, metadata["name"], metadata.get("uid"))

@@ -113,11 +113,16 @@ class Resync:
         newest = max(map(resource_version, self._cache.all(lookup.kind)), default=0)
         present = set()
         seen_at = 0
+        deleted = self._handlers.deleted_uids
+        deleted.clear()
         # Page by page: thousands of whole pods would grow the heap permanently.
         async for page in self._kube.pages(lookup.kind, lookup.labels, lookup.fields):
             seen_at = int(page.resource_version)
             self._check_current(lookup, newest, seen_at)
             for item in page.items:
+                if item["metadata"]["uid"] in deleted:
+                    # While earlier pages were read; all pages show the state of the first.
+                    continue
                 present.add(item["metadata"]["name"])
                 self._handlers.on_change(lookup.kind, item, listed=True)
         for obj in self._cache.all(lookup.kind):

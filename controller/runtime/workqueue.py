@@ -78,9 +78,8 @@ class WorkQueue:
             self._wake()
 
     def remove(self, key: ReconcileKey) -> None:
-        """Drop delayed work for `key`: its object is gone."""
+        """Drop delayed work for `key`, which is active: its object is gone; `done` clears its failures."""
         self._due.pop(key, None)
-        self._failures.pop(key, None)
         self._drop_stale()
 
     async def get(self) -> ReconcileKey:

@@ -71,10 +71,17 @@ class HostBackoff:
         self._hosts.pop(host, None)
         self._failing.pop(host, None)
 
-    def record_success(self, url: str, host: str, project: str, seconds: float) -> None:
-        """Record a poll without a temporary failure: a success or a refusal, after that many seconds."""
-        self.record_listing(url, host)
+    def record_success(
+        self, url: str, host: str, project: str, seconds: float, connected: bool = True
+    ) -> None:
+        """Record a poll without a temporary failure: a success or a refusal, after that many seconds.
+
+        Without a connection it says nothing about the host.
+        """
         self._remotes.pop(_own(url, project), None)
+        if not connected:
+            return
+        self.record_listing(url, host)
         self._slow.pop(url, None)
         if seconds > SLOW_SECONDS:
             self._slow[url] = None

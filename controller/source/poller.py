@@ -123,20 +123,23 @@ class SourceReconciler:
         desired, now = unobserved(project), time.monotonic()
         git = project.git or {}
         url, ref, path = str(git["url"]), dict(git.get("ref") or {}), str(git.get("path") or "")
-        host, remote, listed = Remote(url).host, None, False
+        # A commit that the Project names is not listed, and what is known of it is not fetched.
+        host, remote, listed, connected = Remote(url).host, None, False, "commit" not in ref
         try:
             remote = await remote_of(self.applier.kube, project, self.config.secret_use)
             listing_key = (remote, tuple(sorted(ref.items())))
             head, listed_at = await self.heads.get(listing_key, since, lambda: self.git.head(remote, ref))
             listed = True
-            self.backoff.record_listing(url, host)
+            if connected:
+                self.backoff.record_listing(url, host)
             commit = _recorded_commit(project, desired, before, head.commit)
             if commit is None:
                 commit_key = (remote, head.commit, path)
                 problem_ttls = {} if project.name in self.schedule.requested else COMMIT_PROBLEM_SECONDS
-                commit, _ = await self.commits.get(
+                commit, fetched_at = await self.commits.get(
                     commit_key, 0.0, lambda: self.git.commit(remote, head, path), problem_ttls
                 )
+                connected = connected or fetched_at >= now
         except GitProblem as problem:
             result = "unreachable" if problem.transient else "refused"
             self.applier.metrics.polls.labels(result).inc()
@@ -145,10 +148,10 @@ class SourceReconciler:
             elif problem.transient:
                 self.backoff.record_failure(url, host, project.name, time.monotonic())
             elif remote is not None:
-                self.backoff.record_success(url, host, project.name, time.monotonic() - now)
+                self.backoff.record_success(url, host, project.name, time.monotonic() - now, connected)
             source_problem = SourceProblem(problem.reason, problem.message, problem.transient)
             return replace(desired, problem=source_problem), now
-        self.backoff.record_success(url, host, project.name, time.monotonic() - now)
+        self.backoff.record_success(url, host, project.name, time.monotonic() - now, connected)
         same = before is not None and before.commit == head.commit
         result = "shared" if listed_at < now else "unchanged" if same else "new"
         self.applier.metrics.polls.labels(result).inc()

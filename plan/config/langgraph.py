@@ -4,6 +4,8 @@ import json
 import posixpath
 from typing import Any
 
+from packaging.utils import canonicalize_name
+
 from ..entrypoint import is_module_name
 from ..errors import CONFIG_INVALID, UNSUPPORTED_FRAMEWORK, PlanError, join_limited
 from ..packages.own_project import is_project
@@ -175,7 +177,8 @@ def _uv_package(files: Files, source: object) -> tuple[str, ...]:
     paths = [path for path in files if posixpath.basename(path) == "pyproject.toml"]
     for path in sorted(paths, key=lambda path: (path.count("/"), path)):
         project = read_toml(files, path).table("project")
-        if project and project.values.get("name") == package:
+        name = project.values.get("name") if project else None
+        if isinstance(name, str) and canonicalize_name(name) == canonicalize_name(str(package)):
             return (posixpath.dirname(path),)
     raise _error(f"source.package is {package!r}, which no pyproject.toml of the source names", "Correct it.")
 

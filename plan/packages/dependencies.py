@@ -20,7 +20,7 @@ from . import local_projects
 from .inline_metadata import inline_requirements
 from .locks.environment import is_met_anywhere
 from .locks.lock import LOCKS, PYLOCK, UV_LOCK, LockedPins, LockRequest, StaleLockError, read_lock
-from .own_project import build_requires, checked_directory, is_project
+from .own_project import build_requires, checked_directory, is_project, may_read_git
 from .private_index import check_lines
 from .project_table import ProjectTable, read_project_table
 from .requirements import Requirements, check_added, package_name, read_requirements
@@ -77,7 +77,8 @@ class DependencyDeclaration:
     that were downloaded before. `added` are lines that are installed after all others, with what they need.
     `notes` are lines for the build log, about what is ignored.
     `base` is the crew's own Dockerfile, whose image takes the place of the base image; `system_packages` are
-    Debian packages, `dockerfile_lines` are instructions after them.
+    Debian packages, `dockerfile_lines` are instructions after them. `pretends_version`: the version of one of
+    `projects` may come from git.
     """
 
     origin: str
@@ -94,6 +95,7 @@ class DependencyDeclaration:
     system_packages: tuple[str, ...] = ()
     dockerfile_lines: tuple[str, ...] = ()
     base: BaseDockerfile | None = None
+    pretends_version: bool = False
 
     @property
     def packages(self) -> frozenset[str]:
@@ -266,7 +268,15 @@ def _collect(
     if requirements in files:
         collected.origins.append(requirements)
         found = read_requirements(files, requirements)
-        _collect_requirements(files, directory, found, python, collected)
+        try:
+            _collect_requirements(files, directory, found, python, collected)
+        except local_projects.UnpinnedSourceError as error:
+            raise PlanError(
+                error.reason,
+                f"{error.message}, and {requirements} comes before a lock",
+                f"Remove {requirements}, so that the lock applies (uv lock, poetry lock), "
+                "or write the line as NAME @ URL.",
+            ) from None
         if project and (missing := _not_required(project, found)):
             lacking = join_limited(missing)
             collected.notes.append(f"{requirements} comes before {pyproject}, and lacks {lacking} of it")
@@ -423,6 +433,7 @@ def _declaration(
         pins[0].pylock if locked and len(pins) == 1 and not private_index else "",
         system_packages=configuration.packages,
         dockerfile_lines=configuration.dockerfile_lines,
+        pretends_version=may_read_git(files, projects),
     )
     if private_index:
         check_lines((*all_lines, *direct, *declaration.constraints, *tools))

@@ -1,4 +1,4 @@
-"""The Dockerfile of a dependency image. Called by plan.keys and by the dependencies pod."""
+"""The Dockerfile of a dependency image, and its installation alone. Called by plan.keys and by build."""
 
 from collections.abc import Iterator
 
@@ -56,7 +56,8 @@ _UV = """\
 _PIP = "python3 -m pip install --no-input --no-cache-dir --progress-bar off --compile"
 # In the environment, because both pass it on to the installation of build requirements.
 _OFFLINE = f" PIP_NO_INDEX=1 PIP_FIND_LINKS={WHEELS} UV_NO_INDEX=1 UV_FIND_LINKS={WHEELS}"
-# Tools that read a project's version from git find no repository here.
+# Tools that read a project's version from git find no repository here. hatch-vcs and pbr have no variable for
+# one project: dependencies that are built get this version, too.
 _VERSIONS = "export SETUPTOOLS_SCM_PRETEND_VERSION=0.0.0 PBR_VERSION=0.0.0"
 
 # Printed alone on a line: what follows is the second attempt (plan.packages.pip_log).
@@ -85,6 +86,16 @@ def dockerfile(
     return "".join(parts)
 
 
+def needs_dockerfile(declaration: DependencyDeclaration) -> bool:
+    """Return whether more than `install_script` on an image without dependencies makes the image."""
+    return bool(declaration.base or declaration.system_packages or declaration.dockerfile_lines)
+
+
+def install_script(declaration: DependencyDeclaration, ca_bundle: str = "") -> str:
+    """Return the shell script of the installation, which the Dockerfile has as its last RUN."""
+    return "".join(_install(declaration, ca_bundle)).removeprefix("RUN ")
+
+
 def _install(declaration: DependencyDeclaration, ca_bundle: str) -> Iterator[str]:
     options = ["--no-deps"] if declaration.locked else []
     if declaration.constraints:
@@ -101,8 +112,8 @@ def _install(declaration: DependencyDeclaration, ca_bundle: str) -> Iterator[str
         if declaration.pylock and arguments[:1] == first:
             again = command.replace("requirements.txt", "pylock.toml")
             command = f"{{ {command} || {{ echo '{FROM_PYLOCK}'; {again}; }}; }}"
-        with_project = declaration.projects and arguments[-1].startswith(TREE)
-        commands.append(f"({_VERSIONS}; {command})" if with_project else command)
+        pretends = declaration.pretends_version and arguments[-1].startswith(TREE)
+        commands.append(f"({_VERSIONS}; {command})" if pretends else command)
     if declaration.added:
         constraints = [option for option in options if option != "--no-deps"]
         commands.append(" ".join(["install", f"-r {DECLARED}/added.txt", *constraints]))

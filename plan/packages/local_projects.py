@@ -25,6 +25,10 @@ _ARCHIVES = (".whl", ".tar.gz", ".zip")
 _MEMBER = Redirect("", "", {"workspace": True})
 
 
+class UnpinnedSourceError(PlanError):
+    """A requirement from a source that only a lock can pin."""
+
+
 @dataclass
 class ResolvedRequirements:
     """`lines` for pip and `directories` (or archives) of the repository to install with them."""
@@ -184,7 +188,7 @@ def redirected_line(requirement: Requirement, redirect: Redirect | None) -> str:
     elif is_public_index(str(values.get("index") or values.get("source"))):
         return str(requirement)
     else:
-        raise PlanError(
+        raise UnpinnedSourceError(
             DEPENDENCY_RESOLUTION,
             f"{redirect.origin} comes from a source that only a lock can pin",
             "Lock it (uv lock, poetry lock), and commit the lock.",

@@ -16,6 +16,8 @@ from ..source import Files, text_of
 _SAFE_PATH = re.compile(r"[A-Za-z0-9._+/-]*")
 _SECTIONS = re.compile(r"^\[(metadata|options)\]", re.MULTILINE)
 _INSTALLABLE = ("setup.py", "pyproject.toml")
+# setuptools-scm, flit-scm, hatch-vcs and others.
+_VERSION_TOOLS = re.compile(rb"scm|vcs|pbr", re.IGNORECASE)
 
 
 def is_project(files: Files, directory: str) -> bool:
@@ -91,3 +93,13 @@ def build_requires(files: Files, projects: Iterable[str]) -> tuple[str, ...]:
         if build_system is None or "build-backend" not in build_system.values:
             requirements += ("setuptools", "wheel")  # setuptools needed wheel before version 70
     return tuple(dict.fromkeys(requirements))
+
+
+def may_read_git(files: Files, projects: Iterable[str]) -> bool:
+    """Return whether the version of one of `projects` may come from git. Of an archive this is not known."""
+    names = (*_INSTALLABLE, "setup.cfg")
+    return any(
+        directory in files
+        or any(_VERSION_TOOLS.search(files.get(posixpath.join(directory, name), b"")) for name in names)
+        for directory in projects
+    )

@@ -18,7 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 
+from build.image.manifest import DOCKER_MANIFEST, OCI_MANIFEST
 from dev.registry import access, signing, token_server
 from tests.testbed.git_server import GitServer, Repository
 from tests.testbed.ports import free_port
@@ -177,6 +179,25 @@ def demo(git: GitServer) -> Repository:
     return git.create("demo")
 
 
+def build_environment(address: str, git: GitServer, commit: str, **more: Any) -> dict[str, str]:
+    """Return the variables of a build pod of the project demo; `more` is added to its request."""
+    build = {
+        "namespace": "crews",
+        "project": "demo",
+        "source": {"git": {"url": git.url("demo"), "commit": commit, "path": ""}},
+        "registry": {"prefix": address, "insecure": True},
+        "base_images": {"3.11": "library/python:3.11-slim"},
+        "network": {"allow": ["127.0.0.0/8"], "deny": []},
+        **more,
+    }
+    return {
+        "CREWYARD_INTERNAL_URL": "http://127.0.0.1:9",
+        "CREWYARD_DEPLOYMENT": "dep-one",
+        "CREWYARD_TOKEN": "token",
+        "CREWYARD_BUILD": json.dumps(build),
+    }
+
+
 def kaniko_tarball(path: Path, content: dict[str, bytes]) -> None:
     """Write an image file in the format of Kaniko's --tar-path: one compressed layer with `content`."""
     plain = io.BytesIO()
@@ -229,7 +250,7 @@ def pull(reference: str) -> PulledImage:
     host, _, repository = name.partition("/")
 
     def fetch(collection: str, digest: str) -> bytes:
-        accept = {"Accept": "application/vnd.docker.distribution.manifest.v2+json"}
+        accept = {"Accept": f"{DOCKER_MANIFEST}, {OCI_MANIFEST}"}
         request = urllib.request.Request(
             f"http://{host}/v2/{repository}/{collection}/{digest}", headers=accept
         )
@@ -242,6 +263,11 @@ def pull(reference: str) -> PulledImage:
     config = json.loads(fetch("blobs", manifest["config"]["digest"]))
     packed = [fetch("blobs", layer["digest"]) for layer in manifest["layers"]]
     assert [len(data) for data in packed] == [layer["size"] for layer in manifest["layers"]]
-    plain = [gzip.decompress(data) for data in packed]
+    plain = [
+        zstandard.ZstdDecompressor().decompressobj().decompress(data)
+        if layer["mediaType"].endswith("+zstd")
+        else gzip.decompress(data)
+        for layer, data in zip(manifest["layers"], packed, strict=True)
+    ]
     assert [f"sha256:{hashlib.sha256(data).hexdigest()}" for data in plain] == config["rootfs"]["diff_ids"]
     return PulledImage(config, [tarfile.open(fileobj=io.BytesIO(data)) for data in plain])

@@ -23,6 +23,7 @@ from build.image.manifest import OCI_INDEX, PushedLayer, digest_of, image_of_lay
 from build.logs import BuildLog
 from build.registry import attachments
 from build.registry.repository import ImageRepository
+from controller.attestation import verify
 from controller.attestation.reconcile import AttestationReconciler
 from controller.attestation.registry import ImageRegistry
 from controller.attestation.signing import SigningKeys, parse_private_key, parse_public_keys, signing_keys
@@ -52,12 +53,12 @@ def new_keys() -> KeyFiles:
     return KeyFiles(private, public)
 
 
-def tar(*names: str, last: bytes = b"") -> bytes:
+def tar(*names: str, last: bytes = b"", last_name: str = "last") -> bytes:
     plain = io.BytesIO()
     with tarfile.open(fileobj=plain, mode="w") as archive:
         for name in names:
             archive.addfile(tarfile.TarInfo(name))
-        header = tarfile.TarInfo("last")
+        header = tarfile.TarInfo(last_name)
         header.size = len(last)
         archive.addfile(header, io.BytesIO(last))
     return plain.getvalue()
@@ -77,6 +78,8 @@ DEPENDENCIES = tar(
     f"{SITE}/Flask-3.1.0.dist-info/METADATA",
     f"{SITE}/.wh.old_thing-1.0.dist-info",
     f"{SITE}/old_thing-1.1.dist-info/METADATA",
+    last=b"Package: git\nStatus: install ok installed\nVersion: 1:2.39.5-0+deb12u2\nArchitecture: amd64\n",
+    last_name="var/lib/dpkg/status",
 )
 
 
@@ -155,6 +158,12 @@ class Installation:
         return await ImageVerifier(self.registry, self.config).problem(PROJECT, deployment_of(image))
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for each answer of the registry, also on a slow machine."""
+    monkeypatch.setattr(verify, "ANSWER_SECONDS", 60.0)
+
+
 @pytest.fixture
 def keys() -> KeyFiles:
     return new_keys()
@@ -199,6 +208,7 @@ async def test_image_gets_provenance_and_sbom(registry: RunningRegistry, install
         "pkg:pypi/flask@3.1.0",
         "pkg:pypi/old-thing@1.1",
         "pkg:pypi/pip@25.0",
+        "pkg:deb/debian/git@1%3A2.39.5-0%2Bdeb12u2?arch=amd64",
     ]
     assert document["compositions"] == [{"aggregate": "complete", "assemblies": [image]}]
     assert await installation.problem(image) is None

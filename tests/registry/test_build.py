@@ -28,7 +28,7 @@ from plan.errors import PlanError
 from tests.testbed.git_server import GitServer
 from tests.testbed.git_server import Repository as GitRepository
 
-from .conftest import RunningRegistry, kaniko_tarball, pull
+from .conftest import RunningRegistry, build_environment, kaniko_tarball, pull
 
 CREW = {"main.py": "def kickoff(inputs):\n    return inputs\n", "requirements.txt": "langgraph==1.2.22\n"}
 
@@ -51,26 +51,15 @@ class StepRunner:
         self.proven: dict[str, dict[str, Any]] = {"images": {}, "dependencies": {}, "shared": {}}
 
     def environment(self, commit: str, key: str | None = None, deployment: str = "dep-one") -> dict[str, str]:
-        build = {
-            "namespace": "crews",
-            "project": "demo",
+        request = {
             "deployment": deployment,
-            "source": {"git": {"url": self.git.url("demo"), "commit": commit, "path": ""}},
             "crew": None,
-            "registry": {"prefix": self.registry.address, "insecure": True},
-            "base_images": {"3.11": "library/python:3.11-slim"},
-            "network": {"allow": ["127.0.0.0/8"], "deny": []},
             "limits": {"context_bytes": 1 << 20, "unpacked_bytes": 1 << 20, "entries": 100, "ratio": 100},
             "image_bytes": self.image_bytes,
             **({"dependencies": {"key": key}} if key else {"proven": self.proven}),
         }
-        return {
-            "CREWYARD_INTERNAL_URL": "http://127.0.0.1:9",
-            "CREWYARD_DEPLOYMENT": deployment,
-            "CREWYARD_TOKEN": "token",
-            "CREWYARD_POD": "pod",
-            "CREWYARD_BUILD": json.dumps(build),
-        }
+        variables = build_environment(self.registry.address, self.git, commit, **request)
+        return {**variables, "CREWYARD_DEPLOYMENT": deployment, "CREWYARD_POD": "pod"}
 
     def settings(self, commit: str, key: str | None = None, **more: str) -> BuildSettings:
         return read_settings(self.environment(commit, key, **more))
@@ -290,7 +279,7 @@ def test_installed_project_is_written_for_the_builder(pod: StepRunner, demo: Git
     request = pod.assemble(sha)
     workspace = pod.directory / "workspace"
     write_workspace(pod.settings(sha, request["dependencies_key"]), BuildLog(), workspace)
-    assert "install /workspace/tree)\n" in (workspace / "Dockerfile").read_text()
+    assert "    install /workspace/tree\n" in (workspace / "Dockerfile").read_text()
     tree = workspace / "tree"
     assert sorted(path.relative_to(tree).as_posix() for path in tree.rglob("*") if path.is_file()) == [
         "crew.toml",

@@ -1,7 +1,6 @@
 """The image of crews without dependencies, which an installation makes once, in a real registry."""
 
 import io
-import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +16,7 @@ from build.settings import BuildSettings, read_settings
 from tests.testbed.git_server import GitServer
 from tests.testbed.git_server import Repository as GitRepository
 
-from .conftest import RunningRegistry, ScopedRegistry, kaniko_tarball
+from .conftest import RunningRegistry, ScopedRegistry, build_environment, kaniko_tarball
 
 CREW = {"main.py": "def kickoff(inputs):\n    return inputs\n"}
 
@@ -39,22 +38,9 @@ class ProjectBuild:
         self.runner.mkdir(exist_ok=True)
 
     def settings(self, commit: str, key: str | None = None, private_index: str = "") -> BuildSettings:
-        build: dict[str, Any] = {
-            "namespace": "crews",
-            "project": self.project,
-            "source": {"git": {"url": self.git.url("demo"), "commit": commit}},
-            "registry": {"prefix": self.address, "insecure": True},
-            "base_images": {"3.11": "library/python:3.11-slim"},
-            "network": {"allow": ["127.0.0.0/8"], "deny": []},
-            "private_index": private_index,
-            **({"dependencies": {"key": key}} if key else {"proven": self.proven}),
-        }
-        environment = {
-            "CREWYARD_INTERNAL_URL": "http://127.0.0.1:9",
-            "CREWYARD_DEPLOYMENT": "dep-one",
-            "CREWYARD_TOKEN": "token",
-            "CREWYARD_BUILD": json.dumps(build),
-        }
+        step = {"dependencies": {"key": key}} if key else {"proven": self.proven}
+        request = {"project": self.project, "private_index": private_index, **step}
+        environment = build_environment(self.address, self.git, commit, **request)
         credential = RegistryCredential(self.auth, "push" if self.auth else "")
         return replace(read_settings(environment), registry_credential=credential)
 

@@ -41,6 +41,8 @@ class GitHubServer:
     """Statuses of the next responses, one each."""
     missing_permissions: set[str] = field(default_factory=set)
     """Permissions that no token has: `deployments`, `pulls`, `comments`."""
+    failing: dict[str, int] = field(default_factory=dict)
+    """Status of each response by the part of the path, such as `comments`, until the test changes it."""
     headers: dict[str, str] = field(default_factory=dict)
     message: str = "no"
     """Message of a refusal."""
@@ -63,8 +65,9 @@ class GitHubServer:
             raise self._failure(401)
         if request.match_info.get("repository") not in (None, REPOSITORY):
             raise self._failure(404)
-        if any(f"/{word}" in request.path for word in self.missing_permissions):
-            raise self._failure(403)
+        for word, status in {**dict.fromkeys(self.missing_permissions, 403), **self.failing}.items():
+            if f"/{word}" in request.path:
+                raise self._failure(status)
 
     def _failure(self, code: int) -> web.HTTPException:
         kinds = {

@@ -23,6 +23,7 @@ from controller.run.warm.pod import WarmTemplate, build
 from controller.runtime.decision import Create, Decision, Delete, ObjectEvent
 from crds import kinds, names
 from crds.objects import Pod
+from crds.reasons import RunReason
 from crds.times import format_second, parse_time
 
 FIRST_RETRY_SECONDS = 10.0
@@ -52,6 +53,9 @@ def decide(pool: WarmPool, new_names: Sequence[str], now: datetime, config: Cont
     """Return the Decision that keeps `size` pods waiting; new ones get the first of `new_names`."""
     fingerprint = pool.template.fingerprint if pool.template else ""
     failure = pool.failure if pool.failure and pool.failure["template"] == fingerprint else None
+    if failure is not None and _seconds_to_retry(failure, now) > MAX_RETRY_SECONDS:
+        # The clock was ahead.
+        failure = {**failure, "retryTime": format_second(now)}
     ours = [pod for pod in pool.pods if not pod.deleting]
     usable = [pod for pod in ours if not pod.finished and _is_usable(pod, fingerprint, now, config)]
     kept = waiting.oldest_first(usable)[: pool.size]
@@ -93,12 +97,16 @@ def refused(pool: WarmPool, message: str, now: datetime) -> Decision:
         before, fingerprint, "", f"The apiserver refused a pod that waits for a run: {message}", now
     )
     event = ObjectEvent(FAILED_EVENT, failure["message"], True)
-    wait = (parse_time(failure["retryTime"]) - now).total_seconds()
-    return Decision(status={"warm": failure}, events=(event,), requeue_after=max(0.1, wait))
+    wait = max(0.1, _seconds_to_retry(failure, now))
+    return Decision(status={"warm": failure}, events=(event,), requeue_after=wait)
+
+
+def _seconds_to_retry(failure: Mapping[str, Any], now: datetime) -> float:
+    return (parse_time(failure["retryTime"]) - now).total_seconds()
 
 
 def _is_due(failure: Mapping[str, Any], now: datetime) -> bool:
-    return parse_time(failure["retryTime"]) <= now
+    return _seconds_to_retry(failure, now) <= 0
 
 
 def _next_attempt(kept: Sequence[Pod], failure: Mapping[str, Any], now: datetime) -> int:
@@ -118,10 +126,15 @@ def _is_usable(pod: Pod, fingerprint: str, now: datetime, config: ControllerConf
 
 
 def _has_failed(pod: Pod, fingerprint: str, failure: dict[str, Any] | None) -> bool:
-    """Return whether this pod ended without a run and without a disruption, and is not counted yet."""
+    """Return whether this pod ended without a run and without a disruption, and is not counted yet.
+
+    An eviction for exceeding its own storage is not a disruption: the next one would exceed it too.
+    """
     if not pod.finished or pod.labels.get(names.LABEL_WARM) != fingerprint:
         return False
-    return of_pod_reason(pod) is None and (failure is None or failure["pod"] != pod.uid)
+    outcome = of_pod_reason(pod)
+    has_failed = outcome is None or outcome.reason == RunReason.STORAGE_EXCEEDED
+    return has_failed and (failure is None or failure["pod"] != pod.uid)
 
 
 def _failure(
@@ -164,6 +177,6 @@ def _next_look(
 ) -> float | None:
     times = [waiting.LOOK_SECONDS]
     if failure is not None and not _is_due(failure, now):
-        times.append((parse_time(failure["retryTime"]) - now).total_seconds())
+        times.append(_seconds_to_retry(failure, now))
     times += [config.limits.warm_seconds - (now - pod.created).total_seconds() for pod in kept]
     return max(0.1, min(times))

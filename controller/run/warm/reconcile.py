@@ -17,6 +17,7 @@ from controller.run.warm.decide import WarmPool, decide, refused
 from controller.run.warm.pod import WarmTemplate, template
 from controller.runtime import event_map
 from controller.runtime.apply import Applier
+from controller.runtime.errors import Retry
 from crds import kinds, names
 from crds.limits import warm_pods
 from crds.objects import Pod, Project
@@ -64,7 +65,10 @@ class WarmReconciler:
             await self.applier.apply(kinds.PROJECT, raw, key, later)
 
     async def _template(self, project: Project) -> WarmTemplate | None:
-        """Return what to make waiting pods from; None if a run could not start from it either."""
+        """Return what to make waiting pods from; None if a run could not start from it either.
+
+        Raises Retry while the registry is being asked about the image.
+        """
         reader = RunReader(self.applier, event_map.warm(project.name))
         active = await reader.deployment(project.active)
         if active is None or not active.built or active.deleting:
@@ -73,7 +77,10 @@ class WarmReconciler:
         use = self.config.secret_use
         if await find_run_problem(self.applier.kube, project, secret, use) is not None:
             return None
-        if self.verifier is not None and await self.verifier.problem(project, active) is not None:
+        if self.verifier is not None and (why := await self.verifier.problem(project, active)) is not None:
+            if self.verifier.is_looking(active):
+                # Waiting pods stay until the registry has answered.
+                raise Retry(why)
             return None
         source = template(project, active, secret, self.config)
         ready = resolve.RunReady(project, active)

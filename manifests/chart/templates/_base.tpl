@@ -7,6 +7,10 @@ below files/. An object in the namespace of the crews is repeated for each one o
 {{- $crews := $root.Values.crews.namespace }}
 {{- $text := $root.Files.Get (printf "files/%s.yaml" (index . 1)) | required (printf "the chart has no files/%s.yaml" (index . 1)) }}
 {{- $text = $text | replace "crewyard-system" "<system>" }}
+{{- /* By this word in their names the controller knows the installation's own policies (kube/errors.py). */}}
+{{- if and (contains "kind: ValidatingAdmissionPolicy" $text) (not (contains "crewyard" $name)) }}
+{{- $text = regexReplaceAll "([nN]ame: )crewyard-" $text (printf "${1}%s-of-crewyard-" $name) }}
+{{- end }}
 {{- $text = regexReplaceAll "(name: |Name: |:|=\"|=~\")crewyard-" $text (printf "${1}%s-" $name) }}
 {{- $text = regexReplaceAll "(?m)(namespace: |metadata.name: |crewyard.dev/pods: )crews\\b" $text (printf "${1}%s" $crews) }}
 {{- $text = $text | replace "<system>" $root.Release.Namespace }}

@@ -49,9 +49,13 @@
 {{/* A tool that only renders, like Argo CD, cannot see the Secret and would draw another key each time. It is detected by
 API versions that no rendering without a cluster has; at the first installation they are missing, and one key is right. */}}
 {{- $there := lookup "apps/v1" "Deployment" .Release.Namespace "" -}}
-{{- if and (not .Values.tokens.existingSecret) (not $there) -}}
-{{- if or (.Capabilities.APIVersions.Has "crewyard.dev/v1alpha1") (.Capabilities.APIVersions.Has "argoproj.io/v1alpha1") -}}
+{{- $rendersOnly := or (.Capabilities.APIVersions.Has "crewyard.dev/v1alpha1") (.Capabilities.APIVersions.Has "argoproj.io/v1alpha1") -}}
+{{- if and $rendersOnly (not $there) -}}
+{{- if not .Values.tokens.existingSecret -}}
 {{- fail "tokens.existingSecret is empty, and this rendering cannot read the existing Secret: it would draw another key of all tokens each time, and the tokens of running crews would become invalid. Create the Secret once and set tokens.existingSecret (docs/installation.md, Argo CD); with helm diff, or helm itself, add --dry-run=server" -}}
+{{- end -}}
+{{- if not (or .Values.secretUse .Values.settings.CREWYARD_SECRET_USE) -}}
+{{- fail "secretUse is empty, and this rendering cannot see what the release has: set it to any or labelled (docs/installation.md, Argo CD); with helm diff, or helm itself, add --dry-run=server" -}}
 {{- end -}}
 {{- end -}}
 {{/* Services and policies select their pods by labels that are the same in all releases. */}}

@@ -81,6 +81,9 @@ CREWYARD_MAX_BUILDS_PER_PROJECT: {{ int .Values.builds.maxConcurrentPerProject |
 {{- if .Values.builds.pullAhead }}
 CREWYARD_PULL_AHEAD: "on"
 {{- end }}
+{{- if not .Values.builds.installInBase }}
+CREWYARD_INSTALL_IN_BASE: "off"
+{{- end }}
 {{- if ne (int .Values.retention.runSeconds) 600 }}
 CREWYARD_RUN_TTL: {{ int .Values.retention.runSeconds | toString | quote }}
 {{- end }}

@@ -9,6 +9,7 @@ import yaml
 
 from controller.config import ControllerConfig
 from controller.deployment import pod as build_pod
+from controller.deployment.build_result import DependenciesMissing
 from controller.images import pod as prune_pod
 from controller.pull_ahead import pod as pull_pod
 from controller.run import pod as run_pod
@@ -150,9 +151,13 @@ def generated() -> dict[str, dict[str, Any]]:
     return {
         "run": run_pod.build(run, project, deployment, frozenset(), config, NOW),
         "assemble": build_pod.assemble(deployment, project, "dep-a-a1", 1, config, NOW),
-        "dependencies": build_pod.dependencies(
-            deployment, project, "dep-a-d1", 2, "key", "image:deps", config, NOW
-        ),
+        **{
+            name: build_pod.dependencies(deployment, project, "dep-a-d1", 2, missing, config, NOW)
+            for name, missing in (
+                ("dependencies", DependenciesMissing("key", "image:deps")),
+                ("install", DependenciesMissing("key", "image:deps", "ab" * 32, "sha256:" + "cd" * 32)),
+            )
+        },
         "prune": prune_pod.build(project, removal, 1, config),
         "pull": pull_pod.build(project, deployment, "node-1", config),
         "announcement": prune_pod.announcement(project, removal, config),
@@ -167,15 +172,14 @@ async def test_only_the_controller_may_create_its_pods(creators: PodCreators):
         ), name
 
 
-async def test_all_pods_but_kaniko_are_restricted(creators: PodCreators):
+async def test_all_pods_but_those_that_install_are_restricted(creators: PodCreators):
     errors_by_pod = {
         name: await dry_run_error(creators.restricted, body) for name, body in generated().items()
     }
-    assert [name for name, refusal in errors_by_pod.items() if refusal] == ["dependencies"]
-    assert (
-        'container "kaniko"' in errors_by_pod["dependencies"]
-        and 'container "source"' not in errors_by_pod["dependencies"]
-    )
+    refused = {name: error for name, error in errors_by_pod.items() if error}
+    assert list(refused) == ["dependencies", "install"]
+    for (name, error), container in zip(refused.items(), ("kaniko", "install"), strict=True):
+        assert f'container "{container}"' in error and 'container "source"' not in error, name
 
 
 def changed(body: dict[str, Any], **spec: Any) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from controller.deployment import pod as build_pod
+from controller.deployment.build_result import DependenciesMissing
 from controller.process import ControllerProcess
 from controller.run import pod as run_pod
 from controller.runtime.resync import StateRolledBack
@@ -111,7 +112,8 @@ async def test_pods_satisfy_restricted_and_kaniko_baseline(kube):
         run_pod.build(run, project, deployment, frozenset(), config, now),
         build_pod.assemble(deployment, project, "dep-a-a1", 1, config, now),
     ]
-    baseline = build_pod.dependencies(deployment, project, "dep-a-d1", 2, "key", "image:x", config, now)
+    missing = DependenciesMissing("key", "image:x")
+    baseline = build_pod.dependencies(deployment, project, "dep-a-d1", 2, missing, config, now)
     path = kinds.POD.path(kube.namespace)
 
     async def dry_run(body):

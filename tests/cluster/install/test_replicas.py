@@ -108,7 +108,7 @@ def test_replicas_share_stores_and_builds_use_the_proxy(installation, postgres, 
                 assert b"".join(content) == b"xn--bcher-kva"
         assert any(path.is_file() for path in bucket.rglob("*"))
         assert int(key_count(redis).removeprefix(":")) > 0
-        # pip in the Kaniko container used the proxy; cluster-internal requests did not.
+        # uv used the proxy; cluster-internal requests did not.
         assert proxy.hosts and not {BRIDGE_ADDRESS, REGISTRY_HOST} & set(proxy.hosts)
         pods = kubectl("-n", installation.crews, "get", "pods", "-o", "json")
         assert "crewyard-authorities" not in json.dumps(

@@ -60,6 +60,8 @@ def admission_of(namespace: str, run: str) -> tuple[str, str]:
         found = next((one for one in status.get("conditions", ()) if one["type"] == "Admitted"), None)
         if found is None or (found["reason"] != REASON and not status.get("pod")):
             return None
+        if "the registry is being asked" in found["message"]:
+            return None
         return found["reason"], found["message"]
 
     outcome: tuple[str, str] = until(decided)

@@ -7,12 +7,12 @@ from tests.e2e.testbed import eventually
 
 
 async def installing(upload_project, deployment: str) -> None:
-    """Wait until Kaniko works on it."""
+    """Wait until a container installs its dependencies."""
 
     async def look() -> bool:
         for pod in await upload_project.pods(deployment):
             for status in pod["status"].get("initContainerStatuses", []):
-                if status["name"] == "kaniko" and "running" in status["state"]:
+                if status["name"] in ("kaniko", "install") and "running" in status["state"]:
                     return True
         return False
 
@@ -49,7 +49,7 @@ async def test_build_log_is_streamed_during_the_build(testbed, upload_projects):
         status = (await testbed.get(f"/v1/deployments/{deployment}"))["status"]
         live.append((message.data["message"].strip(), status))
     assert ended == {"status": "active"}
-    # Our own lines and uv's, which Kaniko's container prints, arrive before the end.
+    # Our own lines and uv's, which the container prints that installs, arrive before the end.
     early = " ".join(line for line, status in live if status == "building")
     assert "plan: python" in early and "Building slow" in early, live
     assert "Building slow" in await upload_project.log(deployment)

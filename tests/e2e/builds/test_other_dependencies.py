@@ -75,7 +75,7 @@ def kickoff():
 
 
 async def test_inline_metadata_is_installed_and_args_are_given(crew):
-    """Slow: Kaniko builds a dependency image."""
+    """Slow: it builds a dependency image."""
     files = {"ask.py": SCRIPT, "requirements.txt": "iniconfig==2.0.0\n"}
     deployment = await crew.upload_project.deploy_and_wait(files, preview={}, crew="ask.py")
     body = {"deployment": deployment, "input": {"args": ["tides", 3]}}
@@ -85,7 +85,7 @@ async def test_inline_metadata_is_installed_and_args_are_given(crew):
 
 
 async def test_command_line_with_a_lock_that_imports_relatively(crew):
-    """Slow: Kaniko builds a dependency image."""
+    """Slow: it builds a dependency image."""
     path = "src/tides/cli.py"
     files = {
         path: COMMAND,
@@ -127,7 +127,7 @@ dependencies = [{{{{ name = "harbour-pilot-dropped" }}}}]
 
 
 async def test_a_version_that_the_index_has_dropped_comes_from_the_lock(crew, host_address):
-    """Slow: Kaniko builds two dependency images."""
+    """Slow: it builds two dependency images."""
     name, content = wheel("harbour_pilot_dropped", "1.2", "WORD = 'aboard'\n")
     code = "import harbour_pilot_dropped\n\n\ndef kickoff():\n    return harbour_pilot_dropped.WORD\n"
     with WheelIndex(host_address, "", "", {name: content}) as index:
@@ -145,7 +145,7 @@ async def test_a_version_that_the_index_has_dropped_comes_from_the_lock(crew, ho
 
 
 async def test_packages_of_the_project_come_after_the_declared_ones(testbed):
-    """Slow: Kaniko builds a dependency image."""
+    """Slow: it builds a dependency image."""
     project = f"e2e-added-{secrets.token_hex(4)}"
     build = {"requirements": ["six==1.17.0", "iniconfig==2.1.0"]}
     await testbed.post("/v1/projects", {"name": project, "build": build})

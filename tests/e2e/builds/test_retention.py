@@ -54,36 +54,37 @@ async def test_old_images_are_deleted_and_kept_ones_run(testbed, upload_projects
     second = await upload_project.deploy_and_wait(files(2, NEW))
     third = await upload_project.deploy_and_wait(files(3, NEW))
     images = {one: await upload_project.image(one) for one in (first, second, third)}
-    old, new = [(await upload_project.object(one))["status"]["dependenciesKey"] for one in (first, second)]
+    built = [(await upload_project.object(one))["status"] for one in (first, second)]
+    old, new, base = (*(one["dependenciesKey"] for one in built), built[0]["baseKey"])
     registry = RegistryRepository.of(images[first])
 
     async def there() -> list[bool]:
-        """Images of the three in turn, then the dependency images."""
+        """Images of the three in turn, then the dependency images and the one below them."""
         digests = [image.partition("@")[2] for image in images.values()]
-        return [await registry.has(one) for one in (*digests, f"deps-{old}", f"deps-{new}")]
+        return [await registry.has(one) for one in (*digests, *(f"deps-{key}" for key in (old, new, base)))]
 
-    assert await there() == [True] * 5
+    assert await there() == [True] * 6
     await was_built_long_ago(testbed, upload_project, first)
     project = await testbed.object("projects", upload_project.project)
     used = [
         {**dependency, **({"usedAt": LONG_AGO} if dependency["key"] == old else {})}
         for dependency in project["status"]["dependencies"]
     ]
-    assert {one["key"] for one in used} == {old, new}
+    assert {one["key"] for one in used} == {old, new, base}
     # At once, so that one announcement may be about both; two do it, too, a little later.
     keeps = {"spec": {"retention": {"deployments": 2}}}
     await asyncio.gather(
         patch_status(testbed, "projects", upload_project.project, {"dependencies": used}),
         testbed.kubectl("patch", "cproj", upload_project.project, "--type=merge", "-p", json.dumps(keeps)),
     )
-    await eventually(there, lambda seen: seen == [False, True, True, False, True], SECONDS, 0.5)
+    await eventually(there, lambda seen: seen == [False, True, True, False, True, True], SECONDS, 0.5)
     deleted = await eventually(
         lambda: testbed.call("GET", f"/v1/deployments/{first}"), lambda answer: answer.status == 404, 60
     )
     assert deleted.status == 404
     await eventually(lambda: prune_pods(testbed, upload_project.project), lambda pods: pods == [], 60)
     project = await testbed.object("projects", upload_project.project)
-    assert [dependency["key"] for dependency in project["status"]["dependencies"]] == [new]
+    assert {dependency["key"] for dependency in project["status"]["dependencies"]} == {new, base}
 
     # No node has its image yet: it comes from the registry, with the layers of the kept dependency image.
     run = (await testbed.post("/v1/runs", {"deployment": second}))["id"]
@@ -96,10 +97,10 @@ async def test_old_images_are_deleted_and_kept_ones_run(testbed, upload_projects
     for path in (f"/v1/runs/{run}", f"/v1/deployments/{second}"):
         assert (await testbed.call("DELETE", path)).status == 204
         assert (await testbed.call("GET", path)).status == 404
-    await eventually(there, lambda seen: seen == [False, False, True, False, True], SECONDS, 0.5)
+    await eventually(there, lambda seen: seen == [False, False, True, False, True, True], SECONDS, 0.5)
 
     # The project goes, and with it all that is left of it in the registry.
     answer = await testbed.call("DELETE", f"/v1/projects/{upload_project.project}")
     assert answer.status == 204, answer.body
-    await eventually(there, lambda seen: seen == [False] * 5, SECONDS, 0.5)
+    await eventually(there, lambda seen: seen == [False] * 6, SECONDS, 0.5)
     await eventually(lambda: prune_pods(testbed, upload_project.project), lambda pods: pods == [], 60)

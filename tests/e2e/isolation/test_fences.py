@@ -75,7 +75,7 @@ async def test_build_code_finds_no_credentials(testbed, upload_projects, host_ad
     assert [
         name for name in saw["variables"] if re.search("TOKEN|SECRET|PASS|AUTH|CREWYARD|GIT_", name)
     ] == []
-    # Containers of one pod do not see one another: Kaniko, the shell that it starts, and pip.
+    # Containers of one pod do not see one another: what starts the shell, the shell, and uv.
     assert [name for name in saw["processes"] if "build" in name or "pause" in name] == []
     # Names have to be answered; that a knock arrives at all is shown by it.
     assert saw["reached"] == ["names"]

@@ -47,7 +47,7 @@ HOLES: tuple[Hole, ...] = (
     ),
     hole(
         "X2", "what one caller was answered is answered to another", "api/routing/endpoint.py",
-        'request.headers.get("Accept"), *access)', 'request.headers.get("Accept"))',
+        '_accept(request), *access)', '_accept(request))',
         "tests/unit/api/http/test_response_cache.py",
     ),
     hole(
@@ -246,7 +246,7 @@ HOLES: tuple[Hole, ...] = (
     ),
     hole(
         "X5", "an image that only a status names is reused", "controller/deployment/reuse.py",
-        " and is_proven(other)\n", "\n", "tests/unit/controller/deployment/test_queue.py",
+        " and is_reusable(other)\n", "\n", "tests/unit/controller/deployment/test_queue.py",
     ),
     hole(
         "X5", "a proof holds for another image", "controller/build_proof/proof.py",

@@ -52,7 +52,7 @@ HOLES: tuple[Hole, ...] = (
     ),
     hole(
         "X6", "the controller takes plain results although they are off", "controller/process.py",
-        "[ports.separate(tls.plain, _refuse)] if tls.directory is not None else []", "[]",
+        "[ports.separate(tls.plain, _refuse)]", "[]",
         "tests/unit/controller/test_report_port.py",
     ),
     hole(

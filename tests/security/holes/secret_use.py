@@ -25,7 +25,7 @@ HOLES: tuple[Hole, ...] = (
     ),
     hole(
         "X11", "a build gets a foreign Secret", "controller/deployment/reconcile.py",
-        "if decision.create and (refused := await self._secret_problem(observed)) is not None:",
+        "if decision.create and (refused := await self._secret_problem(observed, decision)) is not None:",
         "if refused := None:", f"{FOREIGN}::test_a_build_waits_until_the_secret_names_its_project",
     ),
     hole(

@@ -136,8 +136,25 @@ HOLES: tuple[Hole, ...] = (
     ),
     hole(
         "X5", "Kaniko has what the others have", "controller/deployment/pod.py",
-        '**({"env": wanted} if (wanted := config.egress.kaniko_env(WORKSPACE)) else {}),', '"env": env,',
+        '**({"env": wanted} if (wanted := config.egress.kaniko_env(WORKSPACE)) else {}),',
+        '"env": push_secret.credential(project, config),',
         "tests/unit/controller/deployment/test_pod.py",
+    ),
+    hole(
+        "X5", "an installation has what the others have", "controller/deployment/pod.py",
+        '**({"env": wanted} if (wanted := config.egress.install_env()) else {}),',
+        '"env": push_secret.credential(project, config),',
+        "tests/unit/controller/deployment/test_pod.py",
+    ),
+    hole(
+        "X5", "a build chooses the image that installs", "controller/deployment/decide.py",
+        "return needs if needs.base_digest in proven else by_kaniko", "return needs",
+        "tests/unit/controller/deployment/test_decide.py",
+    ),
+    hole(
+        "X5", "a written base image is shared", "controller/build_proof/proof.py",
+        "[*of, *proven, *base]", "[*of, *proven]",
+        "tests/unit/controller/build_proof/test_proof.py",
     ),
     hole(
         "X5", "git's credential goes to any host", "controller/deployment/build_pod_env.py",

@@ -97,9 +97,7 @@ HOLES: tuple[Hole, ...] = (
         (
             Edit("controller/source/poller.py", "if problem.transient and listed:", "if False:"),
             # There is a second guard: a listing ends the rest of its host.
-            Edit(
-                "controller/source/poller.py", "            self.backoff.record_listing(url, host)\n", "",
-            ),
+            Edit("controller/source/poller.py", "            if connected:\n", "            if False:\n"),
         ),
         (
             "tests/unit/controller/source/test_polling.py"

@@ -57,7 +57,7 @@ class ReportTestbed:
         return f"http://127.0.0.1:{self.config.port}"
 
 
-async def serving(directory: Path, plain: bool) -> AsyncIterator[ReportTestbed]:
+async def serving(directory: Path, plain: bool, by_tls: bool = True) -> AsyncIterator[ReportTestbed]:
     authority, ports = TestAuthority(), (free_port(), free_port())
     store(directory, authority.issue("localhost"))
     (directory / "ca.crt").write_text(authority.text)
@@ -68,7 +68,7 @@ async def serving(directory: Path, plain: bool) -> AsyncIterator[ReportTestbed]:
             "CREWYARD_CONTROLLER_PORT": str(ports[0]),
             "CREWYARD_CONTROLLER_URL": f"http://127.0.0.1:{ports[0]}",
             "CREWYARD_CONTROLLER_TLS_PORT": str(ports[1]),
-            "CREWYARD_CONTROLLER_TLS_URL": f"https://localhost:{ports[1]}",
+            "CREWYARD_CONTROLLER_TLS_URL": f"https://localhost:{ports[1]}" if by_tls else "",
             "CREWYARD_INTERNAL_TLS_URL": "https://api:8443",
             "CREWYARD_INTERNAL_TLS_DIR": str(directory),
             "CREWYARD_INTERNAL_CA_FILE": str(directory / "ca.crt"),
@@ -119,6 +119,13 @@ async def test_plain_port_takes_results_until_that_is_off(with_plain: ReportTest
 
 async def test_plain_port_refuses_results_once_it_is_off(testbed: ReportTestbed) -> None:
     assert not await testbed.reported(testbed.plain_url, "")
+
+
+async def test_plain_port_refuses_results_also_without_a_tls_port(tmp_path: Path) -> None:
+    """The controller then gets them from the kubelet, a second later."""
+    async for testbed in serving(tmp_path, plain=False, by_tls=False):
+        assert testbed.config.report_url == ""
+        assert not await testbed.reported(testbed.plain_url, "")
 
 
 async def test_tls_port_serves_results_only(testbed: ReportTestbed) -> None:

@@ -67,8 +67,8 @@ def test_controller_has_a_port_where_its_url_is_set(tmp_path: Path) -> None:
     found = parse_controller(INTERNAL_TLS_DIR=str(tmp_path), CONTROLLER_TLS_URL="https://controller:9443")
     assert found == (PodTlsSettings(tmp_path, 9443, plain=False), [])
     # Without the URL, the directory is that of the API server: this process need not have it.
-    assert parse_controller(INTERNAL_TLS_DIR="/nowhere")[0].directory is None
-    assert parse_controller(INTERNAL_TLS_DIR="/nowhere")[1] == []
+    without = parse_controller(INTERNAL_TLS_DIR="/nowhere")
+    assert without == (PodTlsSettings(None, 9443, plain=False), [])
 
 
 @pytest.mark.parametrize("port", ["9090", "0", "x"])

@@ -12,6 +12,7 @@ from api.config import parse as api_settings
 from api.openapi.routes import OPERATIONS
 from controller.config import parse as controller_settings
 from egress import ca_bundle
+from kube import errors
 from tests.testbed.certificates import TestAuthority, store
 from tests.unit.manifests import rendering
 
@@ -179,9 +180,21 @@ def test_the_default_image_is_the_charts_version():
 def test_rendering_without_a_cluster_requires_an_existing_token_key(kind):
     with pytest.raises(rendering.RenderError, match=r"tokens\.existingSecret is empty"):
         rendering.helm(cluster=(kind,))
-    rendered = rendering.helm('tokens.existingSecret="crewyard-tokens"', cluster=(kind,))
-    assert rendered == rendering.helm('tokens.existingSecret="crewyard-tokens"', cluster=(kind,))
+    values = ('tokens.existingSecret="crewyard-tokens"', 'secretUse="labelled"')
+    rendered = rendering.helm(*values, cluster=(kind,))
+    assert rendered == rendering.helm(*values, cluster=(kind,))
     assert not [one for one in rendered if one["kind"] == "Secret"]
+
+
+@pytest.mark.parametrize("kind", ["crewyard.dev/v1alpha1", "argoproj.io/v1alpha1"])
+def test_rendering_without_a_cluster_requires_the_use_of_secrets(kind):
+    """It would turn `any`, which a release has had from before labels, into `labelled`."""
+    tokens = 'tokens.existingSecret="crewyard-tokens"'
+    with pytest.raises(rendering.RenderError, match="secretUse is empty"):
+        rendering.helm(tokens, cluster=(kind,))
+    for value in ('secretUse="any"', 'settings.CREWYARD_SECRET_USE="any"'):
+        rendered = yaml.safe_dump_all(rendering.helm(tokens, value, cluster=(kind,)))
+        assert "CREWYARD_SECRET_USE: any" in rendered
 
 
 def test_pods_restart_with_a_new_token_key():
@@ -265,6 +278,22 @@ def test_releases_with_different_names_share_no_object():
     other = {rendering.name(one) for one in rendering.helm(*values, release="second")}
     assert other & {rendering.name(one) for one in rendering.helm()} == set()
     assert "ClusterRole /second-crewyard-api" in other
+
+
+@pytest.mark.parametrize(
+    ("values", "release"),
+    [((), "crewyard"), ((), "prod"), ((), "a" * 40), (('fullnameOverride="acme"',), "prod")],
+)
+def test_denials_by_the_policies_of_any_release_are_final(values, release):
+    objects = rendering.helm(*values, release=release)
+    bindings = [one for one in objects if one["kind"] == "ValidatingAdmissionPolicyBinding"]
+    policies = {one["metadata"]["name"] for one in objects if one["kind"] == "ValidatingAdmissionPolicy"}
+    assert {one["spec"]["policyName"] for one in bindings} == policies and len(policies) == 5
+    for one in bindings:
+        policy, binding = one["spec"]["policyName"], one["metadata"]["name"]
+        message = f"ValidatingAdmissionPolicy '{policy}' with binding '{binding}' denied request: no"
+        denial = errors.from_status(422, {"reason": "Invalid", "message": message})
+        assert errors.is_final(denial), policy
 
 
 @pytest.mark.parametrize(
@@ -450,6 +479,13 @@ def test_images_are_pulled_ahead_unless_it_is_off(values, expected):
     objects = {rendering.name(one): one for one in rendering.helm(*values)}
     config = objects["ConfigMap crewyard-system/crewyard-config"]["data"]
     assert controller_settings({**config, "CREWYARD_TOKEN_KEY": "k" * 32}).pull_ahead is expected
+
+
+@pytest.mark.parametrize(("values", "expected"), [((), True), (("builds.installInBase=false",), False)])
+def test_base_images_install_dependencies_unless_it_is_off(values, expected):
+    objects = {rendering.name(one): one for one in rendering.helm(*values)}
+    config = objects["ConfigMap crewyard-system/crewyard-config"]["data"]
+    assert controller_settings({**config, "CREWYARD_TOKEN_KEY": "k" * 32}).install_in_base is expected
 
 
 def test_only_public_paths_are_routed_from_outside():

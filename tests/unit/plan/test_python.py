@@ -73,6 +73,8 @@ def test_script_and_directories_are_optional() -> None:
     [
         ("3.12", OFFERED, "", "3.12", ""),
         ("3.12.4", OFFERED, "", "3.12", ""),
+        ("3.12-bookworm", OFFERED, "", "3.12", ""),
+        ("3.14-slim", OFFERED, "", "3.12", f"{NEAREST} 3.12. {MORE}"),
         ("3.14", OFFERED, "", "3.12", f"{NEAREST} 3.12. {MORE}"),
         ("3.9", OFFERED, "", "3.11", f"{NEAREST} 3.11. {MORE}"),
         ("3.11", ("3.9", "3.10", "3.12", "3.13"), "", "3.12", f"{NEAREST} 3.12. {MORE}"),

@@ -1,8 +1,12 @@
 """Images that a project may run where the installation verifies them."""
 
+import asyncio
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
+from controller.attestation import verify
 from controller.attestation.registry import AttestationProblem
 from controller.attestation.verify import ImageVerifier
 from controller.config import ControllerConfig
@@ -17,9 +21,13 @@ class Registry:
     def __init__(self) -> None:
         self.asked = 0
         self.silent = False
+        self.answers = asyncio.Event()
+        self.answers.set()
 
     async def statements(self, project: Project, digest: str, keys: object) -> list[dict[str, Any]]:
         self.asked += 1
+        await asyncio.sleep(0)
+        await self.answers.wait()
         if self.silent:
             raise AttestationProblem("the registry did not answer")
         parameters = {"namespace": "crews", "project": "demo"}
@@ -63,3 +71,36 @@ async def test_the_registry_is_asked_again_after_a_growing_pause(make: Any, conf
     assert await verifier.problem(make.project(), deployment) is not None
     assert await verifier.problem(make.project(), make.deployment(status=image, built=False)) is None
     assert await verifier.problem(make.project(), deployment) is None
+
+
+async def test_a_registry_that_hangs_keeps_no_reconcile_waiting(
+    make: Any, config: ControllerConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verify, "ANSWER_SECONDS", 0.01, raising=False)
+    registry = Registry()
+    registry.answers.clear()
+    verifying = replace(config, verify_images=True, signing=object())  # type: ignore[arg-type]
+    verifier = ImageVerifier(registry, verifying)  # type: ignore[arg-type]
+    deployment = make.deployment(status={"image": f"{config.repository('demo')}@{DIGEST}"}, built=False)
+    for _ in range(2):
+        async with asyncio.timeout(30):
+            problem = await verifier.problem(make.project(), deployment)
+        assert problem is not None and "is being asked" in problem
+        assert verifier.is_looking(deployment)
+    registry.answers.set()
+    while verifier.is_looking(deployment):
+        await asyncio.sleep(0)
+    assert await verifier.problem(make.project(), deployment) is None
+    assert registry.asked == 1
+
+
+async def test_two_reconciles_of_one_image_ask_the_registry_once(make: Any, config: ControllerConfig) -> None:
+    registry = Registry()
+    registry.silent = True
+    verifying = replace(config, verify_images=True, signing=object())  # type: ignore[arg-type]
+    verifier = ImageVerifier(registry, verifying)  # type: ignore[arg-type]
+    deployment = make.deployment(status={"image": f"{config.repository('demo')}@{DIGEST}"}, built=False)
+    asked = (verifier.problem(make.project(), deployment) for _ in range(2))
+    first, second = await asyncio.gather(*asked)
+    assert first == second and "did not answer" in str(first)
+    assert registry.asked == 1

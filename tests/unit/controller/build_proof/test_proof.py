@@ -7,7 +7,7 @@ import pytest
 from controller.build_proof.proof import prove, proven_pod
 from controller.build_proof.proven_digests import MAX_IMAGES, ProvenDigests, proven_images
 from crds.objects import Deployment
-from plan.keys import dependencies_key
+from plan.keys import base_keys, dependencies_key
 from plan.packages.dependencies import DependencyDeclaration
 
 DIGEST = "sha256:" + "de" * 32
@@ -115,6 +115,23 @@ def test_image_without_dependencies_is_shared_among_projects(proven, config):
         config,
     )
     assert (found.images, found.dependencies, found.shared) == ({}, {}, {key: new})
+
+
+def test_base_image_of_an_installation_is_proven_and_shared(proven, config):
+    (key,) = base_keys(config.base_images)
+    old, new = "sha256:" + "01" * 32, "sha256:" + "02" * 32
+    found = [
+        proven("dep-a", "other", baseKey=key, baseDigest=old, age=90),
+        proven("dep-b", "third", baseKey=key, baseDigest=new, age=80),
+        proven("dep-c", "third", baseKey="unknown", baseDigest=old, age=75),
+        proven("dep-d", "third", age=70, forged={"baseKey": key, "baseDigest": "forged"}),
+        proven("dep-e", "third", baseKey=key, baseDigest=old, age=60, forged={"baseDigest": "forged"}),
+    ]
+    assert proven_images("demo", found, config).shared == {key: new}
+    own = proven_images("third", found[:2], config)
+    assert own.bases == {DIGEST: {"baseKey": key, "baseDigest": new}}
+    # In its own repository, beside a newer one of another project.
+    assert proven_images("other", found, config).dependencies == {"d": DIGEST, key: old}
 
 
 def test_only_the_newest_are_in_the_environment_of_a_pod(proven, config):

@@ -210,6 +210,23 @@ def test_first_failed_container_of_a_dependencies_pod_is_its_result(containers, 
     assert of_dependencies(ended_pod(containers, message="stopped"), REPOSITORY) == result
 
 
+@pytest.mark.parametrize("name", ["kaniko", "install"])
+def test_failed_installation_is_the_result_of_either_container(name):
+    def result(states):
+        pod = ended_pod(states)
+        spec = {"initContainers": [{"name": "source"}, {"name": name}]}
+        return of_dependencies(Pod({**pod.raw, "spec": spec}), REPOSITORY)
+
+    log = "error: no space left\nNo space left on device"
+    full = result({"source": SUCCEEDED, name: ended(1, log)})
+    assert isinstance(full, BuildFailure) and full.message == "the build ran out of disk space"
+    killed = result({"source": SUCCEEDED, name: ended(1, "error building image: exit status 137")})
+    assert isinstance(killed, BuildFailure) and f"({name})" in killed.message
+    unknown = result({"source": SUCCEEDED, name: ended(137, "x")})
+    assert isinstance(unknown, BuildPodBroken) and unknown.message.startswith(name)
+    assert result({"source": SUCCEEDED}).message.startswith(f"container {name} did not run")
+
+
 def test_dependencies_pod_that_did_not_start_says_so():
     assert of_dependencies(ended_pod({}), REPOSITORY) == BuildPodBroken(
         "container source did not run: no reason given"

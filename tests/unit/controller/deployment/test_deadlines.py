@@ -141,7 +141,7 @@ def test_container_that_cannot_start_fails_the_build_in_time(make, reason, more,
         return wait(pod, make.now, TIMING)
 
     assert waits(89) == PodWait(1.0, shown, message)
-    assert waits(90) == PodWait(0.0, failure=failure(message, hint))
+    assert waits(90) == PodWait(0.0, shown, failure=failure(message, hint))
     # The time begins when the last container before it has ended.
     before = [container("a", state=ended), container("b", state=earlier), container("c", state=None)]
     assert waits(900, *before) == PodWait(40.0, shown, message)

@@ -1,6 +1,7 @@
 """Decisions about one Deployment from the state of its pods: each reason and each next step."""
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -11,15 +12,16 @@ from controller import owner
 from controller.build_proof.proof import prove, proven_pod
 from controller.build_proof.proven_digests import ProvenDigests
 from controller.deployment import status
-from controller.deployment.build_result import BuildFailure, ImageBuilt
+from controller.deployment.build_result import BuildFailure, DependenciesMissing, ImageBuilt
 from controller.deployment.deadlines import STOP_GRACE_SECONDS
 from controller.deployment.decide import ObservedDeployment, decide
-from controller.deployment.pod import ANNOTATION_SOURCE_KEY, assemble, dependencies
+from controller.deployment.pod import ANNOTATION_BASE, ANNOTATION_SOURCE_KEY, assemble, dependencies
 from controller.deployment.pod_rejected import pod_refused
 from controller.deployment.steps import ANNOTATION_STEP, build_steps
 from controller.runtime.decision import Create, Decision, Delete, ObjectEvent
 from crds import kinds
 from crds.objects import Deployment
+from plan.keys import base_keys
 
 KEY = "5c" * 32
 OTHER_KEY = "7d" * 32
@@ -32,7 +34,7 @@ NEEDS = {
 }
 DIGEST = "sha256:" + "de" * 32
 ASSEMBLING = ("Assembling", "Fetching and checking the source, and appending it to its image.")
-INSTALLING = ("InstallingDependencies", "Installing the dependencies with Kaniko.")
+INSTALLING = ("InstallingDependencies", "Installing the dependencies.")
 BUILT = {
     "outcome": "built",
     "image": "registry:5000/team/crews/demo@sha256:" + "ab" * 32,
@@ -375,8 +377,8 @@ def test_timeout_and_oom_keep_the_end_of_the_log(look, steps, more):
 def test_missing_dependency_image_is_built_before_assemble_repeats(observe, steps, make, config, adopted):
     seen = observe(steps.assemble(NEEDS).pods, recorded="dep-a-a1")
     now = make.now.timestamp()
-    image = NEEDS["dependencies_image"]
-    body = dependencies(seen.deployment, seen.project, "dep-a-d1", 2, KEY, image, config, now)
+    missing = DependenciesMissing(KEY, NEEDS["dependencies_image"])
+    body = dependencies(seen.deployment, seen.project, "dep-a-d1", 2, missing, config, now)
     building = status.building(seen.deployment, "dep-a-d1", *INSTALLING, make.now)
     assert decide(seen, make.now, config) == Decision(
         create=(Create(kinds.POD, body),),
@@ -394,6 +396,111 @@ def test_missing_dependency_image_is_built_before_assemble_repeats(observe, step
         status={**building, "stages": again.status["stages"]},
         after=adopted(seen),
     )
+
+
+def base_of(created):
+    """Return the image of the container that installs, and the request's `dependencies`."""
+    (install,) = [c for c in created.create[0].body["spec"]["initContainers"] if c["name"] != "source"]
+    return install["image"], request_of(created)["dependencies"]
+
+
+@pytest.fixture
+def base_key(config):
+    (key, *_) = base_keys(config.base_images)
+    return key
+
+
+def with_base(key, digest):
+    return {**NEEDS, "base": {"key": key, "digest": digest}}
+
+
+def test_dependencies_are_installed_in_a_proven_base_image(look, steps, config, base_key):
+    proven = {"proven": ProvenDigests(shared={base_key: DIGEST})}
+    decision = look(steps.assemble(with_base(base_key, DIGEST)).pods, before=proven)
+    image, request = base_of(decision)
+    assert image == f"{config.repository('demo')}@{DIGEST}"
+    assert request == {"key": KEY, "base": {"key": base_key, "digest": DIGEST}}
+    steps.dependencies(message=json.dumps(BUILT))
+    steps.pods[-1].raw["metadata"]["annotations"][ANNOTATION_BASE] = f"{base_key}@{DIGEST}"
+    done = look(steps.pods)
+    assert (done.status["baseKey"], done.status["baseDigest"]) == (base_key, DIGEST)
+
+
+def test_code_on_known_dependencies_keeps_their_base_image(look, steps, base_key):
+    base = {"baseKey": base_key, "baseDigest": DIGEST}
+    before = {"proven": ProvenDigests(bases={BUILT["dependencies_digest"]: base})}
+    done = look(steps.assemble(BUILT).pods, before=before)
+    assert {name: done.status[name] for name in base} == base
+
+
+def test_a_base_image_that_no_build_proves_is_not_used(look, steps, config, base_key):
+    other = "sha256:" + "99" * 32
+    for proven, reported in (({}, (base_key, DIGEST)), ({base_key: other}, (base_key, DIGEST)),
+                             ({OTHER_KEY: DIGEST}, (OTHER_KEY, DIGEST))):  # fmt: skip
+        steps.pods.clear()
+        before = {"proven": ProvenDigests(shared=proven)}
+        image, request = base_of(look(steps.assemble(with_base(*reported)).pods, before=before))
+        assert (image, request) == (config.kaniko_image, {"key": KEY})
+
+
+def test_a_missing_base_image_is_built_first_and_once(look, steps, config, base_key):
+    image, request = base_of(look(steps.assemble(with_base(base_key, "")).pods))
+    assert (image, request) == (config.kaniko_image, {"key": base_key})
+    steps.dependencies(message=pushed(base_key))
+    assert created(look(steps.pods)) == ["dep-a-a2"]
+    steps.assemble(with_base(base_key, DIGEST))
+    assert base_of(look(steps.pods))[1]["base"] == {"key": base_key, "digest": DIGEST}
+    steps.pods.pop()
+    steps.assemble(with_base(base_key, ""))
+    assert base_of(look(steps.pods)) == (config.kaniko_image, {"key": KEY})
+
+
+def test_base_fields_are_those_of_the_pod_that_pushed(look, steps, base_key):
+    """An install pod ends with an error, and Kaniko builds the image then."""
+    steps.assemble(with_base(base_key, DIGEST)).dependencies("push", 75, "refused", phase="Failed")
+    steps.pods[-1].raw["metadata"]["annotations"][ANNOTATION_BASE] = f"{base_key}@{DIGEST}"
+    steps.assemble(NEEDS).dependencies(message=json.dumps(BUILT))
+    assert "baseKey" not in look(steps.pods).status
+    steps.pods.pop()
+    steps.dependencies(message=json.dumps({"outcome": "pushed", "key": KEY, "digest": DIGEST}))
+    assert "baseKey" not in look(steps.assemble(BUILT).pods).status
+    steps.pods[-2].raw["metadata"]["annotations"][ANNOTATION_BASE] = f"{base_key}@{DIGEST}"
+    assert look(steps.pods).status["baseKey"] == base_key
+
+
+@pytest.mark.parametrize("container", ["install", "source"])
+def test_kaniko_builds_where_the_node_cannot_pull_the_base_image(look, steps, config, base_key, container):
+    steps.assemble(with_base(base_key, DIGEST)).pod("d", phase="Pending", ago=600)
+    stuck = steps.pods[-1]
+    stuck.raw["metadata"]["annotations"][ANNOTATION_BASE] = f"{base_key}@{DIGEST}"
+    waiting = {"reason": "ImagePullBackOff", "message": "no basic auth credentials"}
+    scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": steps.make.ago(600)}
+    stuck.raw["status"] |= {
+        "conditions": [scheduled],
+        "initContainerStatuses": [{"name": container, "image": "i", "state": {"waiting": waiting}}],
+    }
+    decision = look(steps.pods)
+    assert created(decision) == ["dep-a-d2"]
+    assert base_of(decision) == (config.kaniko_image, {"key": KEY})
+    assert [(one.name, one.uid) for one in decision.delete] == [(stuck.name, stuck.uid)]
+    assert "no basic auth" in decision.create[0].events[0].message
+    # Kaniko's own image, and a build whose first pod is gone: it fails.
+    by_kaniko = [*steps.pods[:-1], stuck]
+    del stuck.raw["metadata"]["annotations"][ANNOTATION_BASE]
+    assert look(by_kaniko).status["error"]["message"].startswith("the image i cannot be pulled")
+    stuck.raw["metadata"]["annotations"][ANNOTATION_BASE] = f"{base_key}@{DIGEST}"
+    assert look([stuck]).status["error"]["message"].startswith("the image i cannot be pulled")
+
+
+def test_without_the_setting_kaniko_builds_all(observe, steps, make, config, base_key):
+    off = replace(config, install_in_base=False)
+    before = {"proven": ProvenDigests(shared={base_key: DIGEST})}
+    for digest in (DIGEST, ""):
+        steps.pods.clear()
+        seen = observe(steps.assemble(with_base(base_key, digest)).pods, before=before)
+        decision = decide(seen, make.now, off)
+        assert base_of(decision) == (config.kaniko_image, {"key": KEY})
+        assert "install_in_base" not in request_of(decision)
 
 
 def test_build_succeeds_with_the_image_that_its_pod_reports(observe, steps, make, config):

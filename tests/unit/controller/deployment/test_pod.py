@@ -7,24 +7,27 @@ import pytest
 
 from controller.config import Timing
 from controller.deployment import pod
+from controller.deployment.build_result import DependenciesMissing
+from controller.pods.placement import NodePlacement, NodePlacements
 from crds.installation_limits import InstallationLimits
 from crds.limits import PlanLimits, Plans
+from crds.objects import Pod
 
 NOW = 1_800_000_000
+MISSING = DependenciesMissing("key", "image:deps")
+INSTALLABLE = DependenciesMissing("key", "image:deps", "ab" * 32, "sha256:" + "cd" * 32)
 GIT = {"url": "https://git.example.org/crew.git", "commit": "1" * 40}
 
 
 @pytest.fixture
 def bodies(make, secured):
-    def bodies(config=secured, url=GIT["url"], **project):
+    def bodies(config=secured, url=GIT["url"], missing=MISSING, **project):
         git = {"url": url, "secretRef": {"name": "git"}}
         owner = make.project(source={"git": git}, **project)
         deployment = make.deployment(built=False, source={"git": GIT})
         return {
             "assemble": pod.assemble(deployment, owner, "dep-a-a1", 1, config, NOW),
-            "dependencies": pod.dependencies(
-                deployment, owner, "dep-a-d1", 2, "key", "image:deps", config, NOW
-            ),
+            "dependencies": pod.dependencies(deployment, owner, "dep-a-d1", 2, missing, config, NOW),
         }
 
     return bodies
@@ -62,7 +65,7 @@ def test_signers_of_commits_are_where_commits_are_fetched(make, secured):
     git = {"url": GIT["url"], "verify": {"secretRef": {"name": "signers"}}}
     project, deployment = make.project(source={"git": git}), make.deployment(built=False, source={"git": GIT})
     (assemble,) = containers(pod.assemble(deployment, project, "dep-a-a1", 1, secured, NOW)).values()
-    made = pod.dependencies(deployment, project, "dep-a-d1", 2, "key", "image:deps", secured, NOW)
+    made = pod.dependencies(deployment, project, "dep-a-d1", 2, MISSING, secured, NOW)
     parts = containers(made)
     keys = {"GIT_ALLOWED_SIGNERS", "GIT_OPENPGP_KEYS"}
     assert not keys & names(parts["kaniko"])
@@ -111,13 +114,42 @@ def test_push_secret_of_the_project_precedes_that_of_the_installation(
             assert registry.get("secret", "") == used
 
 
-def test_only_kaniko_is_root_with_three_capabilities(bodies):
-    made = bodies()
+def test_base_image_of_the_project_installs_without_credentials(bodies, secured):
+    body = bodies(missing=INSTALLABLE)["dependencies"]
+    parts = containers(body)
+    assert list(parts) == ["source", "install", "push"]
+    install = parts["install"]
+    assert install["image"] == f"{secured.repository('demo')}@{INSTALLABLE.base_digest}"
+    assert names(install) == set() and "envFrom" not in install
+    assert install["command"][:3] == ["python3", "-I", "-S"]
+    base = {"key": INSTALLABLE.base_key, "digest": INSTALLABLE.base_digest}
+    for name in ("source", "push"):
+        (request,) = [e["value"] for e in parts[name]["env"] if e["name"] == "CREWYARD_BUILD"]
+        assert json.loads(request)["dependencies"] == {"key": "key", "base": base}
+    recorded = {"baseKey": INSTALLABLE.base_key, "baseDigest": INSTALLABLE.base_digest}
+    assert pod.base_of([Pod(body)]) == recorded
+    assert pod.base_of([Pod(bodies()["dependencies"])]) == {}
+
+
+def test_base_image_is_pulled_with_the_secrets_of_runs(bodies, secured):
+    place = NodePlacement(image_pull_secrets=({"name": "runs"},))
+    build = NodePlacement(image_pull_secrets=({"name": "builds"},))
+    both = replace(secured, placements=NodePlacements(place, build))
+    own = {"imagePullSecrets": [{"name": "own"}]}
+    with_base = bodies(both, missing=INSTALLABLE, pod=own)["dependencies"]["spec"]
+    assert {one["name"] for one in with_base["imagePullSecrets"]} == {"builds", "runs", "own"}
+    by_kaniko = bodies(both, pod=own)["dependencies"]["spec"]
+    assert by_kaniko["imagePullSecrets"] == [{"name": "builds"}]
+
+
+@pytest.mark.parametrize("missing", [MISSING, INSTALLABLE])
+def test_only_the_installation_is_root_with_three_capabilities(bodies, missing):
+    made = bodies(missing=missing)
     for name, container in {**containers(made["assemble"]), **containers(made["dependencies"])}.items():
         security = container["securityContext"]
         assert security["allowPrivilegeEscalation"] is False
         assert security["seccompProfile"] == {"type": "RuntimeDefault"}
-        if name == "kaniko":
+        if name in ("kaniko", "install"):
             assert security["runAsUser"] == 0
             assert security["capabilities"] == {"drop": ["ALL"], "add": ["CHOWN", "FOWNER", "DAC_OVERRIDE"]}
         else:

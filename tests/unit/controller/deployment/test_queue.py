@@ -6,6 +6,7 @@ from dataclasses import replace
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from controller.deployment import status
 from controller.deployment.queue import last_ends, occupied_slots, startable, wait_reason
 from controller.deployment.queue_view import BuildQueueView
 from controller.deployment.reuse import find_building, find_built
@@ -131,6 +132,19 @@ def test_queue_is_computed_once_per_change(make, config):
     assert line.snapshot().startable == {"dep-01"}
     known.remove(kinds.PROJECT, "b")
     assert line.snapshot().startable == set()
+
+
+def test_those_that_wait_for_an_identical_build_are_computed_once(make, config):
+    known = ObjectCache()
+    for name, reason, phase in (
+        ("dep-a", status.SAME_SOURCE, "Pending"),
+        ("dep-b", status.QUEUED, "Pending"),
+        ("dep-c", status.SAME_SOURCE, "Failed"),
+    ):
+        ready = [{"type": "Ready", "status": "Unknown", "reason": reason, "message": "m"}]
+        one = make.deployment(name, built=False, phase=phase, status={"conditions": ready})
+        known.put(kinds.DEPLOYMENT, one.raw)
+    assert BuildQueueView(known, config).snapshot().same_source == ("dep-a",)
 
 
 def test_builds_and_unrecorded_pods_occupy_slots(make):

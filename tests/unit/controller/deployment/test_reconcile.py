@@ -1,13 +1,16 @@
-"""The reconcile of a Deployment whose build pod cannot be created."""
+"""The reconcile of a Deployment whose build pod cannot be created, or that may reuse an image."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
+from controller.build_proof.proof import prove
 from controller.deployment.build_admission import BuildAdmission
 from controller.deployment.queue_view import BuildQueueView
 from controller.deployment.reconcile import DeploymentReconciler
 from controller.deployment.warm.pool import WarmBuilders
+from controller.owner import reference
 from crds import kinds
 from crds.conditions import find
 from kube import errors
@@ -64,3 +67,20 @@ async def test_a_status_that_a_silent_webhook_prevents_is_written_again(testbed,
     with pytest.raises(errors.WebhookUnavailable):
         await reconciler_of(testbed, config).reconcile("dep-a")
     assert bodies and "PodRefused" not in str(bodies)
+
+
+@pytest.mark.parametrize(
+    ("owner", "removed", "reused"),
+    [(None, (), True), ("uid-demo", (), True), ("uid-demo", ("image",), False), ("uid-earlier", (), False)],
+)
+async def test_no_image_that_an_earlier_project_leaves_is_reused(make, config, owner, removed, reused):
+    testbed, project = ReconcilerTestbed(), make.project()
+    owners = [{**reference(kinds.PROJECT, project), "uid": owner}] if owner else []
+    built = make.deployment(status={"sourceKey": "key"}, metadata={"ownerReferences": owners})
+    built.raw["status"]["proof"] = prove(config.token_key, "crews", built, "uid-pod", built.status)
+    testbed.show(kinds.DEPLOYMENT, built)
+    images = frozenset(str(built.image) for _ in removed)
+    admission = replace(reconciler_of(testbed, config).admission, deleted_images=lambda _: images)
+    new = make.deployment("dep-b", built=False)
+    found = await admission.reusable_build(new, project, "key")
+    assert (found is not None) == reused

@@ -116,6 +116,32 @@ async def test_dumb_http_and_its_alternates_are_not_followed(git, server, tmp_pa
         assert other.visits == 0
 
 
+@pytest.mark.parametrize("in_child", [False, True])
+async def test_the_text_of_a_server_counts_as_no_limit_of_memory(git, in_child):
+    body = b"001e# service=git-upload-pack\n00000015ERR out of memory"
+
+    def serve(visitor) -> None:
+        visitor.recv(65536)
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-git-upload-pack-advertisement\r\n"
+        visitor.sendall(head + b"Content-Length: %d\r\nConnection: close\r\n\r\n" % len(body) + body)
+
+    with listening(treatment=serve) as broken:
+        url = f"http://127.0.0.1:{broken.port}/x.git"
+        if in_child:
+            git._remember_long(url)
+        found = await problem(git, url, {})
+    assert (found.reason, found.transient) == ("Unreachable", True)
+
+
+async def test_listing_that_needs_too_much_memory_goes_on_in_a_child(git, server, monkeypatch):
+    def list_in_thread(*_: object) -> RemoteHead:
+        raise MemoryError
+
+    sha = server.create("large").commit({"a": "1"}, "one")
+    monkeypatch.setattr(git, "_list", list_in_thread)
+    assert await git.head(Remote(server.url("large")), {}) == RemoteHead("HEAD", sha)
+
+
 async def test_long_reference_list_is_read_in_a_child_up_to_a_limit(git, server):
     repository = server.create("long-list")
     sha = repository.commit({"a": "1"}, "one")

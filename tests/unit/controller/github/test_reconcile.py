@@ -12,6 +12,7 @@ from crds import kinds
 from crds.names import ANNOTATION_CLOSED
 from crds.objects import Object
 from crds.times import format_time
+from kube.errors import KubeConflict
 from tests.testbed.github_server import REPOSITORY, TOKEN, github_server
 from tests.unit.controller.memory_kube import ReconcilerTestbed
 
@@ -105,3 +106,61 @@ async def test_a_refusal_after_a_success_is_a_second_event(make, config):
         await github.close()
     assert found == [1, 0, 1, 0, 0, 1, 0]
     assert server.deployments[0]["states"] == ["success", "inactive"]
+
+
+def preview_testbed(make) -> ReconcilerTestbed:
+    """Return a Project that comments, with the credential of GitHub, and a preview of today."""
+    testbed = ReconcilerTestbed()
+    testbed.kube.put(kinds.SECRET, Object(SECRET))
+    settings = {"repository": REPOSITORY, "secretRef": {"name": "github"}, "comment": True}
+    testbed.show(kinds.PROJECT, make.project(github=settings))
+    created = {"creationTimestamp": format_time(datetime.now(UTC))}
+    preview = make.deployment("dep-a", preview={"pullRequest": 7}, source=COMMIT, metadata=created)
+    testbed.show(kinds.DEPLOYMENT, preview)
+    return testbed
+
+
+async def test_a_failed_comment_repeats_no_deployment_status(make, config):
+    testbed = preview_testbed(make)
+    async with github_server() as server:
+        github = GitHub(server.url)
+        reconciler = GitHubReconciler(testbed.applier, replace(config, github_url=server.url), github)
+        server.failing = {"comments": 502}
+        await reconciler.reconcile("dep-a")
+        await reconciler.reconcile("dep-a")
+        server.failing = {}
+        await reconciler.reconcile("dep-a")
+        await github.close()
+    assert len(server.comments) == 1
+    assert server.deployments[0]["states"] == ["success"]
+
+
+@pytest.mark.parametrize(("status", "closed"), [(422, True), (403, True), (502, True), (429, False)])
+async def test_a_preview_ends_with_its_request_also_without_a_report(make, config, status, closed):
+    """After a rate limit, no request follows."""
+    testbed = preview_testbed(make)
+    async with github_server() as server:
+        github = GitHub(server.url)
+        reconciler = GitHubReconciler(testbed.applier, replace(config, github_url=server.url), github)
+        server.failing = {"statuses": status}
+        server.closed.add(7)
+        await reconciler.reconcile("dep-a")
+        await github.close()
+    stored = testbed.kube.objects["deployments", "dep-a"]
+    assert (ANNOTATION_CLOSED in stored["metadata"].get("annotations", {})) is closed
+    assert reconciler.memory.failures == {"dep-a": 1}
+
+
+async def test_a_closed_request_is_read_again_after_a_conflict(make, config):
+    testbed = preview_testbed(make)
+    async with github_server() as server:
+        github = GitHub(server.url)
+        reconciler = GitHubReconciler(testbed.applier, replace(config, github_url=server.url), github)
+        server.closed.add(7)
+        # The report itself changes the resourceVersion.
+        with pytest.raises(KubeConflict):
+            await reconciler.reconcile("dep-a")
+        await reconciler.reconcile("dep-a")
+        await github.close()
+    stored = testbed.kube.objects["deployments", "dep-a"]
+    assert stored["metadata"]["annotations"][ANNOTATION_CLOSED] == "pull request 7"

@@ -15,6 +15,8 @@ from crds.times import format_second
 
 DIGEST = "registry:5000/team/crews/demo@sha256:"
 KEY = "d" * 64
+MAX_VARIABLE_BYTES = 131_072
+"""Linux starts no program with a longer one."""
 
 
 @pytest.fixture
@@ -81,6 +83,18 @@ def test_failed_cleanup_is_tried_three_times_with_backoff(left, make, config):
     assert len(decision.delete) == MAX_PRUNE_PODS and not decision.create
 
 
+def test_each_attempt_has_the_name_of_the_first_pod(left, make, config):
+    (child,) = deleted_project.decide(left, [], make.now, config).create
+    # A hash may begin with "a", as the suffix of a later attempt does.
+    name = f"prune-a{child.name[7:]}"
+    body = {**child.body, "metadata": {**child.body["metadata"], "name": name}}
+    failed = pod(body, make.now, works=False)
+    (second,) = deleted_project.decide(None, [failed], make.now + timedelta(seconds=60), config).create
+    again, later = pod(second.body, make.now, works=False), make.now + timedelta(seconds=120)
+    (third,) = deleted_project.decide(None, [failed, again], later, config).create
+    assert (second.name, third.name) == (f"{name}-a2", f"{name}-a3")
+
+
 def test_the_next_attempt_has_the_settings_of_the_first_pod(left, make, config):
     place = NodePlacement(
         {"pool": "builds"}, ({"key": "builds"},), ({"name": "pull"},), "gvisor", host_users=False
@@ -104,3 +118,48 @@ def test_unschedulable_cleanup_pod_is_deleted(left, make, config):
     assert [deleted.name for deleted in deleted_project.decide(None, [stuck], make.now, config).delete] == [
         child.name
     ]
+
+
+@pytest.fixture
+def many(make, config):
+    """Return the images of a Project with 1,000 Deployments and a repository of the longest name."""
+    config = replace(config, registry=f"registry:5000/{'t' * 230}")
+    prefix = f"{config.repository('demo')}@sha256:"
+    built = [make.deployment(f"dep-{number}") for number in range(1000)]
+    for number, deployment in enumerate(built):
+        deployment.raw["status"]["image"] = f"{prefix}{number:064x}"
+    keys = [{"key": f"{number:064x}", "usedAt": "2026-11-21T00:00:00Z"} for number in range(64)]
+    project = make.project(status={"dependencies": keys})
+    return deleted_project.remaining_images(project, built, config), config
+
+
+def images_of(children, now):
+    return [image for child in children for image in prune_pod.images_of(pod(child.body, now))]
+
+
+def test_no_variable_is_longer_than_linux_allows(many, make):
+    left, config = many
+    children = deleted_project.decide(left, [], make.now, config).create
+    containers = [child.body["spec"]["containers"][0] for child in children]
+    values = [f"{one['name']}={one.get('value')}" for made in containers for one in made["env"]]
+    assert max(map(len, values)) < MAX_VARIABLE_BYTES
+    assert sorted(images_of(children, make.now)) == sorted(left.removal.images)
+    asked = [prune_pod.removal_of(pod(child.body, make.now)).dependencies for child in children]
+    assert [key for keys in asked for key in keys] == list(left.removal.dependencies)
+
+
+def test_each_pod_of_many_images_has_attempts_of_its_own(many, make):
+    left, config = many
+    first, *rest = deleted_project.decide(left, [], make.now, config).create
+    failed = pod(first.body, make.now, works=False)
+    done = [pod(child.body, make.now, works=True, uid=child.name) for child in rest]
+    # A pod that a quota has refused is created once there is room; no pod is created twice.
+    missing = deleted_project.decide(left, [failed, *done[1:]], make.now, config)
+    assert [child.name for child in missing.create] == [rest[0].name]
+    waits = deleted_project.decide(None, [failed, *done], make.now, config)
+    assert [deleted.name for deleted in waits.delete] == [child.name for child in rest]
+    assert (waits.create, waits.requeue_after) == ((), 60.0)
+    later = make.now + timedelta(seconds=60)
+    again = deleted_project.decide(None, [failed], later, config).create
+    assert [child.name for child in again] == [f"{first.name}-a2"]
+    assert images_of(again, later) == images_of([first], later)

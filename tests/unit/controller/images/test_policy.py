@@ -260,6 +260,16 @@ def test_failed_deletion_is_tried_three_times_with_backoff(world):
     assert not world.step().create
 
 
+def test_failed_deletion_goes_on_without_its_announcement(world):
+    world.step()
+    world.end(works=False)
+    world.pods = {name: pod for name, pod in world.pods.items() if pod.finished}
+    assert world.step().requeue_after > 0
+    world.now += timedelta(seconds=300)
+    world.step()
+    assert len(world.at_work) == 1
+
+
 def test_a_refused_pod_is_tried_again_after_a_growing_pause(make):
     refused, pauses = None, []
     for _ in range(9):
@@ -330,6 +340,18 @@ def test_dependency_image_use_is_written_once_a_day(make):
     again = make.project(status={"dependencies": listed})
     assert policy.updated_dependencies(again, found, make.now) is None
     assert policy.updated_dependencies(again, [], make.now) is None
+
+
+def test_base_image_of_an_installation_is_used_with_it(make):
+    found = _with_key(make, 1, 60)
+    found.raw["status"]["baseKey"] = "base"
+    listed = policy.updated_dependencies(make.project(), [found], make.now)
+    assert {entry["key"] for entry in listed} == {"001", "base"}
+    full = [{"key": f"{i:03d}", "usedAt": make.ago(i * 60)} for i in range(64)]
+    full[63]["key"] = "base"
+    project = make.project(status={"dependencies": full})
+    assert "base" in policy.unused_dependencies(project, [], make.now)
+    assert "base" not in policy.unused_dependencies(project, [found], make.now)
 
 
 def _with_key(make, number, ago):

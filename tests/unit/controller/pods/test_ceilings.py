@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from controller.deployment import pod as build_pod
+from controller.deployment.build_result import DependenciesMissing
 from controller.pods.ceilings import AllowedNodes, allow_nodes, lower_resources, raise_to
 from controller.pods.placement import NodePlacements, parse_placements
 from controller.project.decide import decide
@@ -33,8 +34,9 @@ def run_resources(make, config, **spec):
 
 
 def kaniko_resources(make, config, **spec):
+    missing = DependenciesMissing("key", "r/i")
     pod = build_pod.dependencies(
-        make.deployment(), make.project(**spec), "d1", 1, "key", "r/i", config, NOW_SECONDS
+        make.deployment(), make.project(**spec), "d1", 1, missing, config, NOW_SECONDS
     )
     return pod["spec"]["initContainers"][1]["resources"]
 

@@ -218,6 +218,9 @@ def test_upload_with_the_name_of_the_head_stops_no_reconcile(make):
     [
         (TEN, [60, 2, 30], 9.0),
         (TEN, [0], 11.0),
+        (TEN, [-5], 16.0),
+        # This clock is behind: a repeated wait would last until it passes the creation.
+        (TEN, [-3600], 0.0),
         (TEN, [11], 0.0),
         (TEN, [12], 0.0),
         (TEN, [], 0.0),

@@ -138,6 +138,25 @@ def test_a_changed_spec_changes_the_policy(make):
     assert (patch.resource_version, patch.subresource) == ("7", None)
 
 
+def test_what_another_client_adds_to_the_selector_is_removed(make):
+    """A merge patch keeps each key that it does not name."""
+    project = make.project(run={"egress": [{"namespace": "tools"}]})
+    current = existing(project)
+    current.spec["ingress"] = []
+    current.spec["podSelector"]["matchLabels"]["app"] = "none"
+    current.spec["podSelector"]["matchExpressions"] = [{"key": "app", "operator": "Exists"}]
+    [patch] = decide(project, current, ALLOWED).before
+    desired = existing(project).spec
+    assert patch.body["spec"] == {
+        **desired,
+        "ingress": None,
+        "podSelector": {
+            "matchLabels": {**desired["podSelector"]["matchLabels"], "app": None},
+            "matchExpressions": None,
+        },
+    }
+
+
 @pytest.mark.parametrize("spec", [{}, {"run": {"egress": []}}, {"run": {"egress": [{"namespace": "x"}]}}])
 def test_a_policy_without_a_rule_is_deleted(make, spec):
     current = existing(make.project(run={"egress": [{"namespace": "tools"}]}))

@@ -12,6 +12,7 @@ from controller.owner import adoption, reference
 from controller.pods.run_egress import EgressTarget
 from controller.project import revision
 from controller.project.reconcile import ProjectReconciler
+from controller.runtime import event_map
 from controller.runtime.errors import Retry
 from controller.source.observed import ObservedSource, ObservedSources
 from crds import kinds, names
@@ -311,9 +312,10 @@ async def test_the_images_of_a_deleted_project_wait_for_a_quota(make, config):
             break
         tries += 1
         assert refused.count == tries and testbed.queues.main.scheduled
-        # Events of its objects, which are deleted now, are no further tries.
+        # Events of its objects, which are deleted now, are no further tries, and drop none.
         await reconciler.reconcile("demo")
         assert images.refused["demo"] == refused
+        assert event_map.project("demo") in testbed.queues.main._due
         images.refused["demo"] = replace(refused, retry_at=datetime.now(UTC))
         if tries == 3:
             left = replace(refused, retry_at=datetime.now(UTC)), images.remaining["demo"]
@@ -323,6 +325,15 @@ async def test_the_images_of_a_deleted_project_wait_for_a_quota(make, config):
     del testbed.kube.refused["create", kinds.POD]
     await reconciler.reconcile("demo")
     assert len(testbed.kube.created) == 1 and not images.refused
+
+
+async def test_image_collection_reads_only_runs_that_may_need_its_images(make, config):
+    testbed, reconciler = reconciled(config)
+    runs = {"run-a": {"project": "demo"}, "run-b": {}, "run-c": {"project": "other"}}
+    for name, spec in runs.items():
+        testbed.show(kinds.RUN, make.run(name, **spec, deployment=f"dep-{name}"))
+    needed = reconciler.image_collector._cached_run_deployments("demo")
+    assert needed == {"dep-run-a", "dep-run-b"}
 
 
 @pytest.mark.parametrize("deleted", [False, True])

@@ -10,7 +10,8 @@ from controller.run.reconcile import RunReconciler
 from controller.runtime import event_map
 from crds import kinds
 from crds.names import COMPONENT_RUN, LABEL_COMPONENT, LABEL_DEPLOYMENT, LABEL_PROJECT, LABEL_RUN
-from crds.objects import Project
+from crds.objects import Object, Project
+from crds.secrets.use import SecretUse
 from crds.times import format_time
 from kube import errors
 from kube.client import Listing
@@ -79,6 +80,18 @@ async def test_an_image_that_is_not_verified_is_not_pulled(testbed, make, on):
     activated(testbed, make)
     await PullAheadReconciler(testbed.applier, on, Refusal()).reconcile("demo")
     assert testbed.kube.created == [] and "activatedAt" not in record(testbed)
+
+
+@pytest.mark.parametrize(("labels", "pods"), [({}, 0), ({"crewyard.dev/project": "demo"}, 1)])
+async def test_an_image_is_pulled_only_with_a_secret_that_allows_it(testbed, make, on, labels, pods):
+    activated(testbed, make)
+    secrets = {"imagePullSecrets": [{"name": "pull"}]}
+    testbed.show(
+        kinds.PROJECT, make.project(status=testbed.kube.objects["projects", "demo"]["status"], pod=secrets)
+    )
+    testbed.kube.put(kinds.SECRET, Object({"metadata": {"name": "pull", "labels": labels}}))
+    await PullAheadReconciler(testbed.applier, replace(on, secret_use=SecretUse.LABELLED)).reconcile("demo")
+    assert len(testbed.kube.created) == pods
 
 
 @pytest.mark.parametrize("change", [{"built": False}, {"metadata": {"deletionTimestamp": "now"}}])

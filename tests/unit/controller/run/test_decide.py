@@ -469,12 +469,16 @@ def test_ended_run_deletes_only_an_unreported_pod(make, look):
     assert look(make.run(status=ended), project=None) == NOTHING
 
 
-@pytest.mark.parametrize(("seconds_ago", "deleted"), [(59, ()), (60, (KILLED,))])
-def test_ended_run_force_deletes_a_pod_that_does_not_stop(make, look, seconds_ago, deleted):
-    """The controller may end between the final status and the deletion."""
-    ended = make.run(status={**RECORDED, "phase": "Failed"}, **OWNED)
-    pod = make.pod(metadata={"deletionTimestamp": make.ago(seconds_ago)})
-    assert look(ended, pod=pod) == Decision(delete=deleted)
+@pytest.mark.parametrize("reported", [{}, {"result": {"outcome": "succeeded"}}])
+def test_ended_run_force_deletes_a_pod_that_does_not_stop(make, look, reported):
+    """No event follows where the kubelet does not respond; the pod holds a slot once the Run is deleted."""
+    ended = make.run(status={**RECORDED, **reported, "phase": "Failed"}, **OWNED)
+
+    def at(seconds):
+        return look(ended, pod=make.pod(metadata={"deletionTimestamp": make.ago(seconds)}))
+
+    assert at(59) == Decision(requeue_after=1)
+    assert at(60) == Decision(delete=(KILLED,))
 
 
 def test_ended_run_without_an_owner_gets_its_project(make, look):

@@ -1,5 +1,6 @@
 """Reconciles of Runs that read objects before their events arrive, and the count of ends."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from controller.run.admission import AdmissionReconciler
 from controller.run.reconcile import RunReconciler
 from crds import kinds
+from crds.times import format_time
 from kube import errors
 from tests.unit.controller.memory_kube import ReconcilerTestbed
 
@@ -53,11 +55,13 @@ async def test_a_project_that_a_run_finds_deleted_is_reconciled_as_deleted(testb
     assert "sources/demo" in await testbed.queued()
 
 
-def waiting(testbed: ReconcilerTestbed, make: Any, since: str | None = None) -> None:
+def waiting(
+    testbed: ReconcilerTestbed, make: Any, since: str | None = None, reason: str = "PodRefused"
+) -> None:
     """Show a Run that gets its pod next; `since`: the time at which its pod was first refused."""
     testbed.show(kinds.PROJECT, make.project(status={"activeDeployment": "dep-a"}))
     testbed.show(kinds.DEPLOYMENT, make.deployment(phase="Active", order=1))
-    refused = {"type": "Admitted", "status": "Unknown", "reason": "PodRefused", "message": "m"}
+    refused = {"type": "Admitted", "status": "Unknown", "reason": reason, "message": "m"}
     conditions = [{**refused, "lastTransitionTime": since}] if since else []
     testbed.show(kinds.RUN, make.run(project="demo", status={"conditions": conditions}))
 
@@ -71,6 +75,32 @@ async def test_a_run_that_the_admission_ends_is_counted(testbed, make, config):
     await RunReconciler(testbed.applier, config).reconcile("run-a")
     assert testbed.sample("crewyard_run_ends_total", result="failed", reason="StartTimeout") == 1
     assert testbed.sample("crewyard_run_duration_seconds_count", result="failed") == 1
+
+
+async def refuse(testbed: ReconcilerTestbed, config: Any, error: errors.KubeError) -> tuple[str, ...]:
+    """Let the admission try to create a pod; return the Run's phase and its condition Admitted."""
+    testbed.kube.refused["create", kinds.POD] = error
+    await AdmissionReconciler(testbed.applier, config).reconcile("demo")
+    found = testbed.kube.objects["runs", "run-a"]["status"]
+    (admitted,) = [one for one in found["conditions"] if one["type"] == "Admitted"]
+    return found["phase"], admitted["status"], admitted["reason"], admitted["lastTransitionTime"][:4]
+
+
+QUOTA = errors.QuotaExceeded(403, "Forbidden", "exceeded quota: pods")
+
+
+async def test_a_refusal_for_another_reason_has_its_own_time_limit(testbed, make, config):
+    waiting(testbed, make, since="2020-01-01T00:00:00Z", reason="ImageNotVerified")
+    phase, admitted, reason, since = await refuse(testbed, config, QUOTA)
+    assert (phase, admitted, reason) == ("Pending", "Unknown", "PodRefused") and since != "2020"
+    assert testbed.applier.recorder._queue.qsize() == 1
+
+
+async def test_time_under_a_webhook_does_not_count_for_a_quota(testbed, make, config):
+    waiting(testbed, make, since="2020-01-01T00:00:00Z")
+    await refuse(testbed, config, errors.WebhookUnavailable(500, "InternalError", "failed calling webhook"))
+    phase, admitted, _, since = await refuse(testbed, config, QUOTA)
+    assert (phase, admitted) == ("Pending", "Unknown") and since != "2020"
 
 
 async def test_a_conflict_after_the_final_status_counts_once_and_adopts(testbed, make, config):
@@ -119,6 +149,26 @@ async def test_a_run_past_its_deadline_has_its_reason_before_its_pod_goes(testbe
     testbed.kube.delete = delete
     await RunReconciler(testbed.applier, config).reconcile("run-a")
     assert ("pods", "run-a") not in testbed.kube.objects
+
+
+@pytest.mark.parametrize("seconds_ago", [-30, 61])
+async def test_a_pod_that_outlives_its_run_is_deleted_by_force(testbed, make, config, seconds_ago):
+    """Its node does not respond, and the Run was deleted: the pod would hold a slot of the plan."""
+    deletion = format_time(datetime.now(UTC) - timedelta(seconds=seconds_ago))
+    testbed.show(kinds.POD, make.pod(metadata={"deletionTimestamp": deletion}))
+    testbed.show(kinds.POD, make.pod("run-b", "uid-run-b"))
+    deleted = []
+
+    async def delete(kind, name, uid, resource_version, grace_seconds):
+        deleted.append((kind, name, uid, grace_seconds))
+        return True
+
+    testbed.kube.delete = delete
+    for run in ("run-a", "run-b"):
+        await RunReconciler(testbed.applier, config).reconcile(run)
+    due = seconds_ago > 60
+    assert deleted == ([(kinds.POD, "run-a", "uid-run-a", 0)] if due else [])
+    assert testbed.queues.main.scheduled == (0 if due else 1)
 
 
 DENIAL = 'admission webhook "validate.example.com" denied the request: label team is required'

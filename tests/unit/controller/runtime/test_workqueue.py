@@ -160,6 +160,25 @@ async def test_failed_key_is_retried_with_backoff_until_success():
     assert await taken(queue) == KEY
 
 
+async def test_backoff_of_a_deleted_object_grows_until_success():
+    clock = Clock()
+    queue = WorkQueue(clock)
+    queue.add(KEY)
+    for _ in range(20):
+        clock.now += BACKOFF_MAX_SECONDS
+        assert await taken(queue) == KEY
+        # Its reconcile removes the key, then fails.
+        queue.remove(KEY)
+        queue.done(KEY, failed=True)
+    clock.now += BACKOFF_MAX_SECONDS / 2 - 1
+    assert await taken(queue) is None
+    clock.now += BACKOFF_MAX_SECONDS
+    assert await taken(queue) == KEY
+    queue.remove(KEY)
+    queue.done(KEY)
+    assert not queue._failures
+
+
 @given(st.integers(1, 10_000), st.floats(0, 1))
 def test_backoff_is_bounded_and_never_zero(failures, draw):
     assert 0 < backoff(failures, lambda: draw) <= BACKOFF_MAX_SECONDS

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import socket
+import time
 from collections import Counter
 from dataclasses import replace
 
@@ -401,3 +402,29 @@ async def test_unreadable_commit_does_not_delay_the_host(sources, tmp_path):
         assert sources.backoff.retry_at(server.url("good"), host, "good", 5.0) == 0.0
         sources.follow("good", server.url("good"))
         assert (await sources.seen("good")).problem is None
+
+
+async def test_a_poll_without_a_connection_ends_no_back_off(sources, tmp_path):
+    """A Project that names a commit needs one only to read it."""
+    with GitServer(tmp_path) as server:
+        commit = server.create("crew").commit({"main.py": "1"}, "A commit")
+        url = server.url("crew")
+        host = Remote(url).host
+
+        def fail():
+            for other in ("a", "b"):
+                sources.backoff.record_failure(url, host, other, time.monotonic())
+
+        def backed_off():
+            return {each: sources.backoff.retry_at(each, host, "a", 60.0) > 0.0 for each in (url, "other")}
+
+        fail()
+        sources.follow("p", url, ref={"commit": commit})
+        assert (await sources.seen("p")).problem is None
+        assert backed_off() == {url: False, "other": False}
+        fail()
+        first = len(server.requests)
+        sources.schedule.request("p", time.monotonic())
+        await sources.reconcile("p")
+        assert len(server.requests) == first > 0
+        assert backed_off() == {url: True, "other": True}

@@ -25,6 +25,8 @@ def files_of(text: str) -> dict[str, bytes]:
         "langgraph.json": text.encode(),
         "a/pyproject.toml": project,
         "a/b/pyproject.toml": project,
+        "my/pyproject.toml": b"[project]\nname = 'my_Agent'\n",
+        "odd/pyproject.toml": b"[project]\nname = 3\n",
         "pyproject.toml": b"[project]\nname = 'root'\n",
     }
 
@@ -63,6 +65,7 @@ def test_path_of_a_graph_becomes_a_module(target: object, dependencies: list[str
         ({"kind": "uv", "root": "."}, ()),
         ({"kind": "uv", "package": "x"}, ("a",)),
         ({"kind": "uv", "package": "root"}, ("",)),
+        ({"kind": "uv", "package": "My-agent"}, ("my",)),
     ],
 )
 def test_workspace_member_of_source_is_the_least_deep(source: object, directories: tuple[str, ...]) -> None:

@@ -438,7 +438,9 @@ class TestDockerfile:
         [
             (DependencyDeclaration("r", ("a",)), ["install -r D/requirements.txt"]),
             (
-                DependencyDeclaration("r", ("a",), ("b",), ("c", ""), direct=("d @ git+https://h/d",)),
+                DependencyDeclaration(
+                    "r", ("a",), ("b",), ("c", ""), direct=("d @ git+https://h/d",), pretends_version=True
+                ),
                 [f"({V}; install -r D/requirements.txt -r D/direct.txt T/c T -c D/constraints.txt)"],
             ),
             (
@@ -450,7 +452,13 @@ class TestDockerfile:
             ),
             (
                 DependencyDeclaration(
-                    "r", ("a --hash=sha256:00",), projects=("c",), locked=True, pylock="x", added=("e",)
+                    "r",
+                    ("a --hash=sha256:00",),
+                    projects=("c",),
+                    locked=True,
+                    pylock="x",
+                    added=("e",),
+                    pretends_version=True,
                 ),
                 [
                     "{ install -r D/requirements.txt --require-hashes --no-deps || { echo '"
@@ -466,7 +474,7 @@ class TestDockerfile:
             ),
             (
                 DependencyDeclaration("r", projects=("c",), private_index=True),
-                [f"({V}; install T/c)"],
+                ["install T/c"],
             ),
         ],
     )

@@ -300,6 +300,18 @@ def test_unsupported_local_project_is_refused(files: dict[str, str], part: str) 
     assert part in raised.value.message
 
 
+@pytest.mark.parametrize("line", ["a==1", "-e ."])
+def test_requirements_that_come_before_a_lock_are_named(line: str) -> None:
+    files = {"pyproject.toml": project("'a'", "a = {index = 'ours'}"), "requirements.txt": f"{line}\n"}
+    with pytest.raises(PlanError, match=r"and requirements\.txt comes before a lock") as raised:
+        declared({**files, "uv.lock": ""})
+    assert raised.value.reason == "DependencyResolution"
+    assert "Remove requirements.txt, so that the lock applies" in raised.value.hint
+    with pytest.raises(PlanError) as raised:
+        declared({"pyproject.toml": files["pyproject.toml"]})
+    assert raised.value.hint.startswith("Lock it")
+
+
 def test_ignored_declaration_is_noted() -> None:
     files = {"main.py": "def kickoff(): ...\n", "Pipfile": "", "environment.yml": ""}
     data = {path: text.encode() for path, text in files.items()}

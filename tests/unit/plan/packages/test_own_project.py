@@ -6,7 +6,13 @@ from plan.errors import PlanError
 from plan.keys import dependencies_key
 from plan.make import Planned, make_plan
 from plan.packages.dockerfile import dockerfile
-from plan.packages.own_project import build_requires, find_project, is_project, lacks_build_file
+from plan.packages.own_project import (
+    build_requires,
+    find_project,
+    is_project,
+    lacks_build_file,
+    may_read_git,
+)
 
 GO = "def go(inputs): ...\n"
 CREW = '[deployment]\nentrypoint = "pkg.crew:go"\n'
@@ -164,6 +170,34 @@ def test_dynamic_dependencies_are_left_to_pip() -> None:
     with pytest.raises(PlanError) as raised:
         planned(files, private_index=True)  # whose wheels have to be known beforehand
     assert raised.value.reason == "DependencyResolution"
+
+
+@pytest.mark.parametrize(
+    ("more", "pretended"),
+    [
+        ({}, False),
+        ({"pyproject.toml": PROJECT.replace("hatchling", "setuptools_scm>=8")}, True),
+        ({"pyproject.toml": PROJECT.replace("hatchling", "hatch-vcs")}, True),
+        ({"pyproject.toml": PROJECT.replace("hatchling", "PBR")}, True),
+        ({"setup.py": "setup(use_scm_version=True)"}, True),
+        ({"setup.cfg": "[options]\nsetup_requires = pbr\n"}, True),
+        ({"docs/setup.cfg": "[options]\nsetup_requires = pbr\n"}, False),
+        ({"setup.py": b"# \xe9t\xe9\n"}, False),
+    ],
+)
+def test_a_version_is_pretended_where_a_project_may_take_it_from_git(
+    more: dict[str, str | bytes], pretended: bool
+) -> None:
+    """The variables hold for the dependencies, too: one that pip builds would get the version 0.0.0."""
+    files = {"crew.toml": CREW, "lib/pkg/crew.py": GO, "pyproject.toml": PROJECT, **more}
+    data = {path: text if isinstance(text, bytes) else text.encode() for path, text in files.items()}
+    declaration = make_plan(data, None, ["3.11"], False).declaration
+    assert declaration.projects == ("",)
+    assert ("SETUPTOOLS_SCM_PRETEND_VERSION=0.0.0" in dockerfile("base", declaration)) is pretended
+
+
+def test_a_version_is_pretended_for_an_archive() -> None:
+    assert may_read_git({"w/a.tar.gz": b""}, ("w/a.tar.gz",))
 
 
 def test_private_index_installs_offline() -> None:

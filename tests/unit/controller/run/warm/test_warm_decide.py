@@ -161,6 +161,16 @@ def test_the_next_attempt_is_one_pod(look, failed, make):
     assert created(look([], size=3, failure=failure, now=later)) == ["warm-demo-1"]
 
 
+def test_a_retry_time_of_a_clock_that_was_ahead_is_now(look, failed, make):
+    """Else no pod starts until the time that the clock had, and none that stays up ends the failure."""
+    failure = look([failed()], now=make.now + timedelta(days=1)).status["warm"]
+    decision = look([], failure=failure)
+    assert created(decision) == ["warm-demo-1"]
+    assert decision.status["warm"] == {**failure, "retryTime": format_second(make.now)}
+    latest = {**failure, "retryTime": format_second(make.now + timedelta(seconds=1800))}
+    assert created(look([], failure=latest)) == []
+
+
 def test_until_it_stays_up_there_is_no_other(look, failed, waiting, make):
     failure = look([failed()]).status["warm"]
     born = {"creationTimestamp": format_second(make.now + timedelta(seconds=11))}
@@ -204,6 +214,13 @@ def test_another_template_has_no_failures(look, failed, make, config):
 def test_a_disrupted_pod_is_replaced_without_delay(look, failed, reason):
     decision = look([failed(reason=reason)])
     assert (deleted(decision), decision.status["warm"]) == (["a"], None)
+
+
+def test_a_pod_that_exceeds_its_own_storage_limit_is_a_failure(look, waiting):
+    text = "Pod ephemeral local storage usage exceeds the total limit of containers 1Gi."
+    decision = look([waiting("a", phase="Failed", reason="Evicted", message=text, containerStatuses=[])])
+    assert (created(decision), deleted(decision)) == ([], [])
+    assert text in decision.status["warm"]["message"]
 
 
 def test_a_refused_create_is_a_failure(make, config, source):
