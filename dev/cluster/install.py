@@ -166,5 +166,6 @@ def deploy(
     with progress.step("kubectl apply") as step:
         step.detail = f"{len(kubectl.apply('-k', str(directory)))} objects"
     rollout.wait_ready(kube, progress)
+    rollout.wait_reachable(progress)
     quota.wait_counted(kube, progress)
     delete_unused_config_maps(kube)

@@ -10,9 +10,12 @@ from typing import Any
 from dev.cluster.credentials import SYSTEM_NAMESPACE
 from dev.cluster.kube_client import KubeApi, KubeApiError
 from dev.errors import DevClusterError
+from dev.process import probe
 from dev.progress import StepProgress
+from dev.settings import CREWYARD_URL
 
 _ROLLOUT_TIMEOUT_SECONDS = 180
+_NODE_PORT_TIMEOUT_SECONDS = 60
 _RESTARTS_ACCEPTED = 2
 _NOT_OBSERVED = "not observed yet"
 DEPLOYMENTS = f"/apis/apps/v1/namespaces/{SYSTEM_NAMESPACE}/deployments"
@@ -115,3 +118,20 @@ def wait_ready(kube: KubeApi, progress: StepProgress) -> None:
                     f"The service did not become ready ({step.detail}).\n" + "\n".join(lines)
                 )
             time.sleep(0.25)
+
+
+def wait_reachable(progress: StepProgress, url: str = CREWYARD_URL) -> None:
+    """Wait until the API answers at its address: kube-proxy learns of ready pods later than their Deployment.
+
+    Raises DevClusterError.
+    """
+    deadline = time.monotonic() + _NODE_PORT_TIMEOUT_SECONDS
+    with progress.step(f"API at {url}") as step:
+        while problem := probe.problem(probe.HttpProbe(f"{url}/readyz")):
+            step.detail = problem
+            if time.monotonic() > deadline:
+                raise DevClusterError(
+                    f"{url} does not answer, and its pods are ready: {problem}. See kube-proxy's log."
+                )
+            time.sleep(0.1)
+        step.detail = "answers"

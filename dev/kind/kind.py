@@ -68,6 +68,7 @@ class KindCluster:
         with self._progress.step("kubectl apply") as step:
             step.detail = f"{len(kubectl.apply('-k', directory))} objects"
         rollout.wait_ready(kubectl, self._progress)
+        rollout.wait_reachable(self._progress)
         quota.wait_counted(kubectl, self._progress)
         delete_unused_config_maps(kubectl)
 

@@ -1,14 +1,19 @@
 """Additions to the overlay, completion of a rollout, and pods that never become ready."""
 
+import io
 import json
+import socket
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 
 from crds import api_keys
-from dev.cluster import credentials, install
+from dev.cluster import credentials, install, rollout
 from dev.cluster.rollout import current_pods, failed_pods, pending_state
+from dev.errors import DevClusterError
 from dev.images import kaniko, service_image
 from dev.images.images import ImageReferences
 from dev.progress import StepProgress
@@ -217,3 +222,46 @@ def test_a_key_that_lost_a_race_is_reported_as_not_valid(rival: bool, tmp_path: 
     credentials.ensure(Settings(tmp_path), FakeKubeApi({}, rival), StepProgress())
     output = capsys.readouterr()
     assert ("is not valid" in output.out + output.err) is rival
+
+
+class ReadyHandler(BaseHTTPRequestHandler):
+    """Answers 503 once, then 200."""
+
+    requests = 0
+
+    def do_GET(self) -> None:
+        ReadyHandler.requests += 1
+        self.send_response(503 if ReadyHandler.requests == 1 else 200)
+        self.end_headers()
+
+    def log_message(self, *arguments: object) -> None:
+        """Print nothing."""
+
+
+def test_the_end_of_a_rollout_waits_for_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ReadyHandler, "requests", 0)
+    server = HTTPServer(("127.0.0.1", 0), ReadyHandler, bind_and_activate=False)
+    server.server_bind()
+    refusals = []
+
+    def serve_after_a_refusal(seconds: float) -> None:
+        refusals.append(seconds)
+        if len(refusals) == 1:
+            server.server_activate()
+            Thread(target=server.serve_forever, daemon=True).start()
+
+    monkeypatch.setattr(rollout.time, "sleep", serve_after_a_refusal)
+    rollout.wait_reachable(StepProgress(io.StringIO()), f"http://127.0.0.1:{server.server_address[1]}")
+    assert (len(refusals), ReadyHandler.requests) == (2, 2)
+    server.shutdown()
+    server.server_close()
+
+
+def test_an_address_that_never_answers_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rollout, "_NODE_PORT_TIMEOUT_SECONDS", 0)
+    with (
+        socket.socket() as bound,
+        pytest.raises(DevClusterError, match=r"does not answer, and its pods are ready: .*refused"),
+    ):
+        bound.bind(("127.0.0.1", 0))
+        rollout.wait_reachable(StepProgress(io.StringIO()), f"http://127.0.0.1:{bound.getsockname()[1]}")
