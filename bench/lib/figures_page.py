@@ -17,7 +17,7 @@ from bench.lib.statistics import MIN_PAIRS_FOR_P99
 PAGE = Path(__file__).parents[2] / "docs/figures.md"
 BEGIN, END = "<!-- figures -->\n", "<!-- end of figures -->"
 HEAD = (
-    "| what | ours | peer, in the same run | ratio | goal | by, load |",
+    "| what | ours | peer, in the same run | ratio | goal | by, load, day |",
     "| --- | --- | --- | --- | --- | --- |",
 )
 _LOAD = re.compile(r"load ([\d.]+)")
@@ -54,7 +54,8 @@ def table(measurements: Iterable[Mapping[str, Any]], order: Sequence[str]) -> st
         key=lambda measurement: (position[measurement["command"].partition("=")[0]], measurement["command"]),
     ):
         load = _LOAD.search(measurement["machine"])
-        by = f"`{measurement['command']}`, {load[1] if load else '?'}"
+        day = measurement["begun"].partition("T")[0]
+        by = f"`{measurement['command']}`, {load[1] if load else '?'}, {day}"
         lines += [row(record, by) for record in measurement["findings"]]
     return "\n".join(lines) + "\n"
 

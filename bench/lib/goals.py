@@ -60,7 +60,10 @@ def fact_number(pattern: str) -> Reader:
 
 @dataclass(frozen=True)
 class Goal:
-    """An upper bound, or a lower bound, of what `reading` returns; `words` name it if it is not the ratio."""
+    """An upper bound, or a lower bound, of what `reading` returns; `words` name it if it is not the ratio.
+
+    `first` is the bound before it was changed; docs/figures.md says why.
+    """
 
     code: str
     what: str
@@ -69,6 +72,7 @@ class Goal:
     words: str = ""
     least: bool = False
     peer: str = ""
+    first: float | None = None
 
     def concerns(self, record: Record) -> bool:
         """Return whether it applies to this finding: `what` and `peer` are prefixes of the finding's."""
@@ -85,7 +89,10 @@ class Goal:
 
     def line(self, record: Record) -> str:
         """Return the text for the table."""
-        text = f"{'≥' if self.least else '≤'} {self.bound:g}{f' {self.words}' if self.words else ''}"
+        sign = "≥" if self.least else "≤"
+        text = f"{sign} {self.bound:g}{f' {self.words}' if self.words else ''}"
+        if self.first is not None:
+            text += f" (first {sign} {self.first:g})"
         if self.reading in (p99, p99_ratio) and _value_count(record) < MIN_PAIRS_FOR_P99:
             return f"{text}: too few values for a p99"
         return text if self.reached(record) else f"**{text}: missed**"

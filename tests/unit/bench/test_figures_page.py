@@ -67,6 +67,22 @@ def test_a_goal_is_reached_or_missed(bound, least, line):
     assert Goal("L9", "start", ratio, bound, least=least).line(COMPARED) == line
 
 
+def test_a_changed_goal_shows_its_first_bound():
+    assert Goal("L9", "start", ratio, 1.3, first=1).line(COMPARED) == "≤ 1.3 (first ≤ 1)"
+    goal = Goal("L9", "start", ratio, 1.3, "of all", least=True, first=2)
+    assert goal.line(COMPARED) == "**≥ 1.3 of all (first ≥ 2): missed**"
+
+
+def test_a_table_names_load_and_day():
+    measurement = {
+        "command": "L9",
+        "begun": "2026-01-02T03:04:05+00:00",
+        "machine": "2 cores, load 0.5",
+        "findings": [COMPARED],
+    }
+    assert figures_page.table([measurement], ["L9"]).endswith("| `L9`, 0.5, 2026-01-02 |\n")
+
+
 def test_a_goal_is_about_its_own_findings():
     goal = Goal("L9", "start", ratio, 1, peer="a Pod")
     assert not goal.concerns(COMPARED)
