@@ -6,7 +6,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-$(shell sha256sum requirements/dev.txt | cut -c1-12)
-CODE := crds plan kube egress http_server internal_tls controller build runner api actions client clients dev tests bench
+CODE := crds plan kube egress http_server internal_tls controller build runner api actions client clients dev tests bench examples
 REPORTS := test-results
 # Python and pytest keep what they compiled, also where the environment forbids it: each worker imports 700 modules.
 export PYTHONDONTWRITEBYTECODE :=

@@ -15,7 +15,8 @@ def read(body: Json) -> Prompt:
     contents = body.get("contents") or []
     # The result of a tool has the role of the user, too.
     users = [
-        position for position, content in enumerate(contents)
+        position
+        for position, content in enumerate(contents)
         if content.get("role", "user") == "user" and not _of_parts(content, "functionResponse")
     ]
     last = users[-1] if users else 0

@@ -14,7 +14,8 @@ def read(body: Json) -> Prompt:
     messages = body.get("messages") or []
     # The result of a tool has the role of the user, too.
     users = [
-        position for position, message in enumerate(messages)
+        position
+        for position, message in enumerate(messages)
         if message.get("role") == "user" and not _parts(message, "tool_result")
     ]
     last = users[-1] if users else 0
@@ -66,7 +67,10 @@ def _events(done: Json) -> Iterator[tuple[str, Json]]:
         if part["type"] == "text":
             empty, delta = {"text": ""}, {"type": "text_delta", "text": part["text"]}
         else:
-            empty, delta = {"input": {}}, {"type": "input_json_delta", "partial_json": json.dumps(part["input"])}
+            empty, delta = (
+                {"input": {}},
+                {"type": "input_json_delta", "partial_json": json.dumps(part["input"])},
+            )
         yield "content_block_start", {"index": index, "content_block": {**part, **empty}}
         yield "content_block_delta", {"index": index, "delta": delta}
         yield "content_block_stop", {"index": index}

@@ -47,8 +47,8 @@ class Answer:
 def answer(prompt: Prompt) -> Answer:
     """Return the answer, always the same one to the same prompt.
 
-    A tool that must be called is called. Of tools that may be called, the first is called once, with arguments
-    made from its schema. Then the answer is a value of the requested schema, or a sentence.
+    A tool that must be called is called. Of tools that may be called, the first is called once, with
+    arguments made from its schema. Then the answer is a value of the requested schema, or a sentence.
     """
     chosen = next((tool for tool in prompt.tools if tool.name == prompt.choice), None)
     if chosen is None and prompt.tools and prompt.choice == "required":

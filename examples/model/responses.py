@@ -93,10 +93,13 @@ def _events(done: Json) -> Iterator[tuple[str, Json]]:
     for index, item in enumerate(done["output"]):
         place = {"output_index": index, "item_id": item["id"]}
         empty = {"content": []} if item["type"] == "message" else {"arguments": ""}
-        yield "response.output_item.added", {
-            "output_index": index,
-            "item": {**item, **empty, "status": "in_progress"},
-        }
+        yield (
+            "response.output_item.added",
+            {
+                "output_index": index,
+                "item": {**item, **empty, "status": "in_progress"},
+            },
+        )
         if item["type"] == "message":
             part = item["content"][0]
             place["content_index"] = 0
@@ -106,10 +109,13 @@ def _events(done: Json) -> Iterator[tuple[str, Json]]:
             yield "response.content_part.done", {**place, "part": part}
         else:
             yield "response.function_call_arguments.delta", {**place, "delta": item["arguments"]}
-            yield "response.function_call_arguments.done", {
-                **place,
-                "name": item["name"],
-                "arguments": item["arguments"],
-            }
+            yield (
+                "response.function_call_arguments.done",
+                {
+                    **place,
+                    "name": item["name"],
+                    "arguments": item["arguments"],
+                },
+            )
         yield "response.output_item.done", {"output_index": index, "item": item}
     yield "response.completed", {"response": done}

@@ -11,7 +11,7 @@ _SHELVES = {
 
 @tool
 def look_up(question: str) -> str:
-    """The entry that fits the question's first words."""
+    """Look up the entry that fits the question's first words."""
     asked = question.lower()
     for start, answer in _SHELVES.items():
         if asked.startswith(start):

@@ -1,7 +1,7 @@
 """A scripted chat model, so the example needs no key and no network.
 
-It counts words instead of tokens. For a real model, use `init_chat_model("openai:…")` instead and put its key into
-the project's variables; nothing else changes.
+It counts words instead of tokens. For a real model, use `init_chat_model("openai:…")` instead and put its key
+into the project's variables. Nothing else changes.
 """
 
 from langchain_core.language_models import BaseChatModel

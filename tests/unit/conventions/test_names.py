@@ -117,3 +117,11 @@ def _numeric_constants(module: ast.Module) -> Iterator[str]:
             yield from (
                 target.id for target in targets if isinstance(target, ast.Name) and target.id.isupper()
             )
+
+
+def test_lint_reads_all_folders_with_python():
+    listed = subprocess.run(
+        ["git", "ls-files", "*.py"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split()
+    (line,) = (line for line in (ROOT / "Makefile").read_text().splitlines() if line.startswith("CODE :="))
+    assert set(line.split()[2:]) == {name.partition("/")[0] for name in listed}

@@ -11,7 +11,7 @@ _HARBOURS = {
 
 @tool("tide_table")
 def tide_table(harbour: str) -> str:
-    """What the tide table says about a harbour, by its name."""
+    """Look up a harbour in the tide table by its name."""
     if harbour.lower() not in _HARBOURS:
         raise LookupError(f"the table does not have {harbour}")
     return _HARBOURS[harbour.lower()]

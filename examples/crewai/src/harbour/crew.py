@@ -1,7 +1,7 @@
 """The crew, in the layout of `crewai create crew`: agents and tasks from YAML, assembled by @CrewBase.
 
-For a real crew, give the agents your model (`llm="openai/…"`, with its key in the project's variables); nothing
-else changes.
+For a real crew, give the agents your model (`llm="openai/…"`, with its key in the project's variables).
+Nothing else changes.
 """
 
 from crewai import Agent, Crew, Process, Task
@@ -25,7 +25,9 @@ class Harbour:
 
     @agent
     def researcher(self) -> Agent:
-        return Agent(config=self.agents_config["researcher"], tools=[TideTable()], llm=ScriptedModel(model="scripted"))
+        return Agent(
+            config=self.agents_config["researcher"], tools=[TideTable()], llm=ScriptedModel(model="scripted")
+        )
 
     @agent
     def writer(self) -> Agent:

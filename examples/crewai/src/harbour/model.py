@@ -12,8 +12,16 @@ from crewai.llms.base_llm import llm_call_context
 
 
 class ScriptedModel(BaseLLM):
-    def call(self, messages, tools=None, callbacks=None, available_functions=None, from_task=None, from_agent=None,
-             response_model=None):
+    def call(
+        self,
+        messages,
+        tools=None,
+        callbacks=None,
+        available_functions=None,
+        from_task=None,
+        from_agent=None,
+        response_model=None,
+    ):
         said = messages if isinstance(messages, str) else "\n".join(str(one["content"]) for one in messages)
         with llm_call_context():
             self._emit_call_started_event(messages, from_task=from_task, from_agent=from_agent)
