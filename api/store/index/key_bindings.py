@@ -10,13 +10,14 @@ from typing import Any
 from sqlalchemy import Text, cast, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from api.store.index.deletion.removed_projects import PROJECT_PRESENT
 from api.store.sql.schema import api_keys, projects
 
 
 async def current_uids(connection: AsyncConnection, namespace: str, names: Iterable[str]) -> dict[str, str]:
     """Return the uids of those of the projects that exist."""
     query = select(projects.c.name, projects.c.uid).where(
-        projects.c.namespace == namespace, projects.c.name.in_(sorted(names))
+        projects.c.namespace == namespace, projects.c.name.in_(sorted(names)), PROJECT_PRESENT
     )
     return {row.name: row.uid for row in await connection.execute(query)}
 

@@ -19,8 +19,8 @@ from api.store.index.deletion.delete_project import (
     delete_earlier_runs,
     delete_project,
     delete_run_batch,
-    is_removed,
 )
+from api.store.index.deletion.removed_projects import PROJECT_PRESENT, is_removed, mark_removed
 from api.store.index.notifications import outbox
 from api.store.index.object_versions import read_versions
 from api.store.index.runs import hide
@@ -68,7 +68,7 @@ class ProjectRow:
 
 _COLUMNS = [projects.c[field.name] for field in fields(ProjectRow)]
 _BY_NAME = select(*_COLUMNS).where(
-    projects.c.namespace == bindparam("namespace"), projects.c.name == bindparam("name")
+    projects.c.namespace == bindparam("namespace"), projects.c.name == bindparam("name"), PROJECT_PRESENT
 )
 
 
@@ -106,7 +106,7 @@ class Projects:
 
     async def page(self, offset: int, limit: int, names: frozenset[str] | None = None) -> RowPage[ProjectRow]:
         """Return a page, newest first; with `names`, of these only (an API key bound to projects)."""
-        query = select(*_COLUMNS).where(projects.c.namespace == self._namespace)
+        query = select(*_COLUMNS).where(projects.c.namespace == self._namespace, PROJECT_PRESENT)
         if names is not None:
             query = query.where(projects.c.name.in_(sorted(names)))
         async with self._database.brief_read() as connection:
@@ -119,7 +119,9 @@ class Projects:
     async def with_budget(self) -> Sequence[ProjectRow]:
         """Return the projects that have a budget."""
         query = select(*_COLUMNS).where(
-            projects.c.namespace == self._namespace, projects.c.spec["budget"].as_string().is_not(None)
+            projects.c.namespace == self._namespace,
+            projects.c.spec["budget"].as_string().is_not(None),
+            PROJECT_PRESENT,
         )
         async with self._database.read() as connection:
             return [ProjectRow(**row._mapping) for row in await connection.execute(query)]
@@ -130,13 +132,15 @@ class Projects:
         query = select(*_COLUMNS).where(
             projects.c.namespace == self._namespace,
             projects.c.failing_notifications.is_not(None) | condition,
+            PROJECT_PRESENT,
         )
         async with self._database.read() as connection:
             return [ProjectRow(**row._mapping) for row in await connection.execute(query)]
 
     async def plans(self, names: frozenset[str] | None) -> frozenset[str]:
         """Return the plans of these projects, or of all."""
-        query = select(projects.c.spec["plan"].as_string()).where(projects.c.namespace == self._namespace)
+        plan = projects.c.spec["plan"].as_string()
+        query = select(plan).where(projects.c.namespace == self._namespace, PROJECT_PRESENT)
         if names is not None:
             query = query.where(projects.c.name.in_(sorted(names)))
         async with self._database.read() as connection:
@@ -146,7 +150,7 @@ class Projects:
     async def places(self) -> dict[str, str | None]:
         """Return the namespace of each project, None for the installation's own."""
         query = select(projects.c.name, projects.c.object_namespace).where(
-            projects.c.namespace == self._namespace
+            projects.c.namespace == self._namespace, PROJECT_PRESENT
         )
         async with self._database.brief_read() as connection:
             return {row.name: row.object_namespace for row in await connection.execute(query)}
@@ -228,7 +232,12 @@ class Projects:
                 await asyncio.sleep(REMOVAL_WAIT_SECONDS)
 
     async def remove(self, name: str, uid: str, now: datetime, lost_name: bool = False) -> bool:
-        """Start the removal; return whether it ended within REMOVAL_WAIT_SECONDS. Raises what it raises."""
+        """Mark the project and start its removal; return whether that ended within REMOVAL_WAIT_SECONDS.
+
+        Raises what it raises.
+        """
+        if not lost_name:
+            await self._mark(name, uid, now)
         removal = self.start_removal(name, uid, now, lost_name)
         ended, _ = await asyncio.wait((removal,), timeout=REMOVAL_WAIT_SECONDS)
         for task in ended:
@@ -255,18 +264,28 @@ class Projects:
             log.warning("project not removed", project=name, error=repr(error))
             raise
 
+    async def _mark(self, name: str, uid: str, now: datetime) -> bool:
+        """Hide the project from all readers and revoke its keys. Return False if it was removed before."""
+        async with self._database.write() as connection:
+            holder = (await self._stored(connection, name)).uid
+            if await is_removed(connection, self._namespace, uid):
+                return bool(holder == uid)
+            await mark_removed(connection, self._namespace, name, uid, now)
+            if holder in (None, uid):
+                await key_bindings.revoke(connection, self._namespace, name, uid, now)
+        self._notifier.notify("deployments")
+        return True
+
     async def _remove_batches(self, name: str, uid: str, now: datetime, lost_name: bool) -> None:
         """Delete the row with its deployments; its runs leave only tombstones.
 
         The row is deleted last, with the last of the runs: after a crash it is found again, and no other
-        project of that name is shown until then. A repeated call changes nothing. Rows without an owner, and
+        project of that name is stored until then. A repeated call changes nothing. Rows without an owner, and
         all uploads, belong to the project that holds the name.
         """
-        done = False
+        done = not lost_name and not await self._mark(name, uid, now)
         while not done and not self._closing:
             async with self._removal_turn, self._database.write() as connection:
-                if await is_removed(connection, self._namespace, uid):
-                    return
                 holder = (await self._stored(connection, name)).uid
                 if lost_name and holder != uid:
                     return
@@ -274,7 +293,9 @@ class Projects:
                 removed = await delete_run_batch(connection, gone, now)
                 done = len(removed) < RUNS_PER_TRANSACTION
                 if done:
-                    await delete_project(connection, gone, now, lost_name)
+                    await delete_project(connection, gone)
+                    if lost_name:
+                        await key_bindings.revoke(connection, self._namespace, name, uid, now)
             for run in removed:
                 self._on_removed(run)
         self._notifier.notify("deployments")

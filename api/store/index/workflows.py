@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import select
 
+from api.store.index.deletion.removed_projects import PROJECT_PRESENT
 from api.store.sql.database import Database
 from api.store.sql.notifier import Notifier
 from api.store.sql.schema import projects, workflow_pins
@@ -34,7 +35,11 @@ class Workflows:
         oidc_column = projects.c.spec["oidc"]
         query = (
             select(projects.c.name, projects.c.uid, oidc_column)
-            .where(projects.c.namespace == self._namespace, oidc_column.as_string().is_not(None))
+            .where(
+                projects.c.namespace == self._namespace,
+                oidc_column.as_string().is_not(None),
+                PROJECT_PRESENT,
+            )
             .order_by(projects.c.name)
         )
         async with self._database.read() as connection:

@@ -1,5 +1,7 @@
 """Schema migrations of the index. Called by `Store.open`, before it opens any other connection."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,13 @@ _LOCK = lock_number("migrations")
 
 
 def migrate(path: Path, revision: str = "head") -> None:
-    """Run the missing migrations of a SQLite file, in one transaction. Blocks; runs in a thread."""
+    """Run the missing migrations of a SQLite file, in one transaction. Blocks; runs in a thread.
+
+    Sets the write-ahead log before, which the file keeps: two connections that set it at once wait for each
+    other until one gives up.
+    """
+    with closing(sqlite3.connect(path)) as first:
+        first.execute("PRAGMA journal_mode = WAL")
     sqlite_engine = create_engine(f"sqlite:///{path}", poolclass=NullPool)
 
     # The driver's own transactions begin with the first change of a row and exclude schema changes: a process

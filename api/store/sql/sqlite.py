@@ -148,7 +148,6 @@ async def _transaction(engine: AsyncEngine, brief: bool) -> AsyncIterator[AsyncC
 
 def _engine(path: Path, writes: bool, size: int) -> AsyncEngine:
     pragmas = {
-        "journal_mode": "WAL",
         "synchronous": "FULL",
         "foreign_keys": "ON",
     }

@@ -107,10 +107,12 @@ async def create(call: EndpointCall) -> web.StreamResponse:
         manifest = await kube.create(PROJECT, body)
     except kube_errors.AlreadyExists as error:
         raise taken from error
-    row = await _record(call, manifest)
-    if row.uid != (uid := manifest["metadata"]["uid"]):
+    await projects.observe(Project(manifest))
+    row = await projects.get(name)
+    uid = manifest["metadata"]["uid"]
+    if row is None or row.uid != uid:
         await kube.delete(PROJECT, name, uid=uid)
-        if row.object_namespace != place:
+        if row is not None and row.object_namespace != place:
             raise taken
         projects.start_removal(name, uid, call.services.now())
         raise errors.conflict(

@@ -59,8 +59,10 @@ HOLES: tuple[Hole, ...] = (
         "(key.expires_at is None or now < key.expires_at)", "True", f"{BAD_KEY}[expired]",
     ),
     hole(
-        "X2", "a key outlives its project", "api/store/index/deletion/delete_project.py",
-        "    await key_bindings.revoke(connection, namespace, name, uid, now)\n", "",
+        "X2", "a key outlives its project", "api/store/index/projects.py",
+        """            if holder in (None, uid):
+                await key_bindings.revoke(connection, self._namespace, name, uid, now)
+""", "",
         f"{BINDINGS}::test_removed_project_revokes_its_keys",
     ),
     hole(

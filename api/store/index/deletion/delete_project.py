@@ -1,4 +1,4 @@
-"""Deletion of a Project's row, deployments, usage, keys and uploads; its runs leave tombstones.
+"""Deletion of a Project's row, deployments, usage and uploads; its runs leave tombstones.
 
 Called by `api.store.index.projects`, when a Project was deleted or recreated.
 """
@@ -9,7 +9,6 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, Table, delete, literal, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from api.store.index import key_bindings
 from api.store.index.deletion import tombstones
 from api.store.index.runs.runs import ENDED
 from api.store.sql.schema import (
@@ -17,7 +16,6 @@ from api.store.sql.schema import (
     deployments,
     projects,
     remains,
-    removed_projects,
     runs,
     uploads,
     usage_days,
@@ -90,20 +88,10 @@ async def delete_earlier_runs(
     return names
 
 
-async def delete_project(
-    connection: AsyncConnection, project: DeletedProject, now: datetime, may_return: bool = False
-) -> None:
-    """Delete everything that belongs to a Project, except its runs. Idempotent.
-
-    `may_return`: the Project exists, without a right to its name at present.
-    """
+async def delete_project(connection: AsyncConnection, project: DeletedProject) -> None:
+    """Delete everything that belongs to a Project, except its runs and keys. Idempotent."""
     namespace, name, uid = project.namespace, project.name, project.uid
     belong = await project.rows_of(connection, deployments)
-    if not may_return:
-        removal = insert(connection, removed_projects).values(
-            namespace=namespace, uid=uid, name=name, removed_at=now
-        )
-        await connection.execute(removal.on_conflict_do_nothing())
     await connection.execute(
         delete(projects).where(
             projects.c.namespace == namespace, projects.c.name == name, projects.c.uid == uid
@@ -127,20 +115,9 @@ async def delete_project(
     )
     if not project.holds_name:
         return
-    await key_bindings.revoke(connection, namespace, name, uid, now)
     # As if they had expired long ago: the next upload sweep deletes their bytes.
     await connection.execute(
         update(uploads)
         .where(uploads.c.namespace == namespace, uploads.c.project == name)
         .values(expires_at=tombstones.LONG_AGO, stored_at=None)
     )
-
-
-async def is_removed(connection: AsyncConnection, namespace: str, uid: str | None) -> bool:
-    """Return whether the Project of this uid was deleted."""
-    if uid is None:
-        return False
-    query = select(removed_projects.c.uid).where(
-        removed_projects.c.namespace == namespace, removed_projects.c.uid == uid
-    )
-    return (await connection.execute(query)).one_or_none() is not None

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Row, Select, and_, bindparam, case, func, or_, select, update
 
 from api.store.index.deletion.delete_deployment import delete_deployment
-from api.store.index.deletion.delete_project import is_removed
+from api.store.index.deletion.removed_projects import PROJECT_PRESENT, is_removed
 from api.store.index.object_versions import read_versions
 from api.store.page import RowPage
 from api.store.sql.columns import moment
@@ -126,6 +126,7 @@ VISIBLE = (
             projects.c.uid.is_(None),
             deployments.c.object_namespace.is_not_distinct_from(projects.c.object_namespace),
         ),
+        PROJECT_PRESENT,
     )
 )
 _BY_NAME = VISIBLE.where(deployments.c.name == bindparam("name"))

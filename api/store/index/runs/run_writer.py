@@ -14,7 +14,7 @@ from sqlalchemy import JSON, ColumnElement, Update, and_, bindparam, exists, sel
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.sql.dml import ReturningUpdate
 
-from api.store.index.deletion.delete_project import is_removed
+from api.store.index.deletion.removed_projects import PROJECT_PRESENT, is_removed
 from api.store.index.deletion.tombstones import has_tombstone
 from api.store.index.object_versions import read_versions
 from api.store.index.runs import counts, inputs, labels, run_columns
@@ -217,7 +217,7 @@ class RunWriter:
             project = (await connection.execute(query)).scalar_one_or_none()
         place = place_of(run.namespace, self._namespace)
         query = select(projects.c.uid, projects.c.object_namespace).where(
-            projects.c.namespace == self._namespace, projects.c.name == project
+            projects.c.namespace == self._namespace, projects.c.name == project, PROJECT_PRESENT
         )
         project_row = (await connection.execute(query)).one_or_none()
         # A project of another namespace is not the one that the Run means.

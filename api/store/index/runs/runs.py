@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, Row, ScalarSelect, Select, bindparam, dele
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store import ulid
+from api.store.index.deletion.removed_projects import PROJECT_PRESENT
 from api.store.index.idempotency import Idempotency, record_use
 from api.store.index.runs import counts, filtered_listing, labels, listing
 from api.store.index.runs.counts import CountKey
@@ -127,6 +128,7 @@ def _of_project(column: ColumnElement[Any]) -> ScalarSelect[Any]:
         .where(
             projects_table.c.namespace == bindparam("of_namespace"),
             projects_table.c.name == bindparam("of_project"),
+            PROJECT_PRESENT,
         )
         .scalar_subquery()
     )

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from sqlalchemy import text, update
 
+from api.store.index import projects as projects_module
 from api.store.index.api_keys import KeyRow
 from api.store.sql.schema import projects
 from api.store.store import Store
@@ -47,6 +48,20 @@ async def test_removed_project_revokes_its_keys(store: Store) -> None:
     }
     await store.projects.observe(builders.project(uid="project-2"))
     assert await accepted(store, "both") == {"other"}
+
+
+async def test_key_made_during_a_removal_is_for_the_next_project(store: Store, monkeypatch) -> None:
+    monkeypatch.setattr(projects_module, "REMOVAL_WAIT_SECONDS", 0.05)
+    await store.projects.observe(builders.project())
+    await put(store, "old", "demo")
+    async with store.projects._removal_turn:
+        assert not await store.projects.remove("demo", "project-1", builders.NOW)
+        assert await accepted(store, "old") == set()
+        await put(store, "next", "demo")
+    await store.projects.start_removal("demo", "project-1", builders.NOW)
+    assert await accepted(store, "next") == {"demo"}
+    await store.projects.observe(builders.project(uid="project-2"))
+    assert await accepted(store, "next") == {"demo"}
 
 
 async def test_key_before_its_project_is_bound_to_the_first(store: Store) -> None:

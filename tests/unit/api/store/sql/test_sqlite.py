@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,21 @@ async def test_durability_settings(store: Store) -> None:
             for name in ("journal_mode", "synchronous", "foreign_keys")
         }
     assert pragmas == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}
+
+
+@pytest.mark.parametrize("restored", [False, True])
+async def test_first_reader_does_not_wait_for_another(tmp_path: Path, restored: bool) -> None:
+    path = tmp_path / INDEX
+    if restored:
+        await (await Store.open(tmp_path, "crews")).close()
+        with closing(sqlite3.connect(path)) as file:
+            file.execute("PRAGMA journal_mode = DELETE")
+    store = await Store.open(tmp_path, "crews")
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN")
+        other.execute("SELECT * FROM projects").fetchall()
+        assert await store.projects.get("demo") is None
+    await store.close()
 
 
 async def test_durable_and_fast_commits(store: Store) -> None:
