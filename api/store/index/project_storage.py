@@ -18,7 +18,7 @@ from crds.objects import DEFAULT_PLAN
 
 MEASURE_SECONDS = 30.0
 MAX_CACHED_PROJECTS = 10_000
-MAX_CACHED_RUNS = 50_000
+MAX_CACHED_RUNS = 10_000
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable
 
-MAX_REMEMBERED_KEYS = 10_000
+MAX_REMEMBERED_KEYS = 4000
 """Keys whose last notification is remembered; any other key had none since `_evicted_mark`."""
 
 
