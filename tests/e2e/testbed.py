@@ -16,6 +16,8 @@ from typing import Any
 
 import aiohttp
 
+from tests.e2e.unavailable import repeat_unavailable
+
 NAMESPACE = "crews"
 MAX_QUOTA_ATTEMPTS = 5
 MAX_CONNECTION_ATTEMPTS = 5
@@ -101,14 +103,21 @@ class E2eTestbed:
         params: Mapping[str, str] | None = None,
         data: bytes | None = None,
     ) -> ApiResponse:
-        """One call; `path` may be a whole address. An empty `key` sends none."""
+        """One call, repeated while the service is unavailable, as its clients do.
+
+        `path` may be a whole address. An empty `key` sends none.
+        """
         url = path if path.startswith("http") else self.url + path
-        async with self._session.request(
-            method, url, json=body, data=data, params=params, headers=self._headers(key, headers)
-        ) as response:
-            raw = await response.read()
-            is_json = response.content_type == "application/json" and raw
-            return ApiResponse(response.status, json.loads(raw) if is_json else raw, response.headers)
+
+        async def attempt() -> ApiResponse:
+            async with self._session.request(
+                method, url, json=body, data=data, params=params, headers=self._headers(key, headers)
+            ) as response:
+                raw = await response.read()
+                is_json = response.content_type == "application/json" and raw
+                return ApiResponse(response.status, json.loads(raw) if is_json else raw, response.headers)
+
+        return await repeat_unavailable(attempt, lambda response: (response.status, response.headers))
 
     async def get(self, path: str, **params: str) -> Any:
         """The data of a GET."""

@@ -23,7 +23,7 @@ PLURALS = {
     "ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings",
 }
 ACCOUNT = ("crewyard-system", "crewyard-controller")
-TIMEOUT_SECONDS = 60
+TIMEOUT_SECONDS = 180
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from kube.client import KubeClient
 from tests.cluster.admission.conftest import account_client, applied_policy
 
 FILE = Path(__file__).parents[3] / "manifests" / "base" / "users.yaml"
-TIMEOUT_SECONDS = 60
+TIMEOUT_SECONDS = 180
 OWN = {"apiGroups": ["crewyard.dev"], "resources": ["projects", "runs"], "verbs": ["create", "get", "patch"]}
 GIT = {"url": "https://good.example/x.git", "suspend": True}
 

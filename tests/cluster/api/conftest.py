@@ -20,6 +20,9 @@ from crds.kinds import DEPLOYMENT, PROJECT, RUN
 from crds.objects import Deployment, Project
 from crds.times import format_second
 from kube.client import KubeClient
+from tests.unit.api.conftest import patient_timeouts
+
+__all__ = ["patient_timeouts"]
 
 KEY = "a key that is only used here"
 # An hour ago: past the retention of tests that wait for deletion, within that of all others.
@@ -38,12 +41,6 @@ ENDED = {
         }
     ],
 }
-
-
-@pytest.fixture(autouse=True)
-def long_live_read_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Raise the timeout of live reads: these tests check responses, not latency."""
-    monkeypatch.setattr("api.internal.claim.LIVE_READ_TIMEOUT_SECONDS", 60.0)
 
 
 @pytest.fixture
@@ -151,7 +148,7 @@ async def _is(value: bool) -> bool:
     return value
 
 
-async def until(check: Callable[[], Awaitable[Any]], seconds: float = 60) -> Any:
+async def until(check: Callable[[], Awaitable[Any]], seconds: float = 180) -> Any:
     """Return the result of `check` once it is true. Fail after `seconds`."""
     end = time.monotonic() + seconds
     while True:

@@ -131,7 +131,7 @@ async def test_the_watches_of_many_namespaces_leave_connections_to_calls(
     try:
         await work(namespaces=many)
         await until(all_are_open)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             await testbed.kube.create(RUN, {"metadata": {"name": "run-a"}, "spec": {"project": "demo"}})
             await until(lambda: testbed.store.runs.get("run-a"))
         await work(namespaces=())

@@ -14,6 +14,7 @@ import aiohttp
 
 from crds import api_keys, pod_tokens
 from tests.testbed.ports import free_port
+from tests.e2e.unavailable import repeat_unavailable
 
 TOKEN_KEY = "a key that is only used by tests"
 
@@ -30,6 +31,8 @@ class Replica:
     log: list[str] = field(default_factory=list)
     command_prefix: tuple[str, ...] = ()
     """Command that starts the interpreter, such as `nice`."""
+    module: str = "tests.unit.api.timeouts"
+    """What runs: the API server with raised timeouts, or `api`, with those of the product."""
 
     def __post_init__(self) -> None:
         self.port = free_port()
@@ -45,7 +48,7 @@ class Replica:
             "plan": "enterprise",
         }
         self.process = await asyncio.create_subprocess_exec(
-            *self.command_prefix, sys.executable, "-m", "api",
+            *self.command_prefix, sys.executable, "-m", self.module,
             env={
                 **os.environ,
                 "CREWYARD_DATA": str(self.directory),
@@ -84,7 +87,7 @@ class Replica:
         """Send a signal and wait for the exit; SIGKILL simulates a lost machine."""
         if self.process is not None and self.process.returncode is None:
             self.process.send_signal(signal_number)
-            await asyncio.wait_for(self.process.wait(), 30)
+            await asyncio.wait_for(self.process.wait(), 120)
         if self._reader is not None:
             await self._reader
         self.process = None
@@ -107,6 +110,13 @@ class Replica:
         except aiohttp.ClientError:
             return 0, None, time.monotonic() - started
 
+    async def call_until_available(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+        """Return status and JSON body of a call, repeated after a 503."""
+        status, content, _ = await repeat_unavailable(
+            lambda: self.call(method, path, body), lambda response: (response[0], {"Retry-After": "1"})
+        )
+        return status, content
+
     async def call_as_pod(self, run: str, uid: str, action: str, body: dict[str, Any]) -> Any:
         """Call the internal API as a run's pod; return the response, or None if the pod must retry."""
         token = pod_tokens.mint(TOKEN_KEY, "run", self.namespace, run, uid, int(time.time()) + 600)
@@ -125,7 +135,7 @@ class Replica:
             return None
 
 
-_REQUEST_TIMEOUT = aiohttp.ClientTimeout(total=30)
+_REQUEST_TIMEOUT = aiohttp.ClientTimeout(total=120)
 
 
 def generate_admin_key() -> Any:

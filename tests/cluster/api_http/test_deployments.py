@@ -249,7 +249,7 @@ async def test_an_erased_deployment_is_marked_and_stays_hidden(testbed, project)
     used, unused = [await testbed.data("POST", "/v1/deployments", body) for _ in range(2)]
     await testbed.mark_built(project, name_of(unused["id"]), active=False)
     await testbed.mark_built(project, name_of(used["id"]))
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         while (await testbed.data("GET", f"/v1/deployments/{used['id']}"))["status"] != "active":
             await asyncio.sleep(0.05)
     status, found, _ = await testbed.call("DELETE", f"/v1/deployments/{used['id']}")
@@ -261,7 +261,7 @@ async def test_an_erased_deployment_is_marked_and_stays_hidden(testbed, project)
     await testbed.patch_status(DEPLOYMENT, name_of(unused["id"]), message="later")
     again = await testbed.data("POST", "/v1/deployments", body)
     await testbed.mark_built(project, name_of(again["id"]), active=False)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         while (await testbed.data("GET", f"/v1/deployments/{again['id']}"))["status"] != "superseded":
             await asyncio.sleep(0.05)
     assert (await testbed.call("GET", f"/v1/deployments/{unused['id']}"))[0] == 404

@@ -146,7 +146,7 @@ class Checker:
     async def assert_stored(self):
         """Assert that everything acknowledged is stored."""
         for run in self.runs:
-            assert (await self.replica.call("GET", f"/v1/runs/{run}"))[0] == 200
+            assert (await self.replica.call_until_available("GET", f"/v1/runs/{run}"))[0] == 200
             assert await self.kube.get(RUN, name_of(run)) is not None
         for name, sha256 in self.files.items():
             assert await self._file(name) == (200, sha256)
@@ -154,7 +154,7 @@ class Checker:
         await until(self._has_only_acknowledged_runs, 120)
 
     async def _has_only_acknowledged_runs(self):
-        _, content, _ = await self.replica.call("GET", "/v1/runs?project=crew")
+        _, content = await self.replica.call_until_available("GET", "/v1/runs?project=crew")
         return content["pagination"]["total"] == len(self.runs) + INITIAL_RUNS
 
 
@@ -162,10 +162,11 @@ async def start_checker(replica, kube):
     """Start the replica and return a checker with a claimed run."""
     await replica.start()
     run, uid = await create_run(kube, replica, replica)
-    response = await replica.call_as_pod(name_of(run), uid, "claim", {"protocol": 1, "run_uid": uid})
+    claim = {"protocol": 1, "run_uid": uid}
+    response = await until(lambda: replica.call_as_pod(name_of(run), uid, "claim", claim))
     assert response["state"] == "granted"
     checker = Checker(replica, kube, run, uid)
-    assert await checker.all_succeed()
+    await until(checker.all_succeed)
     return checker
 
 
@@ -230,7 +231,7 @@ async def index_locked(index: Path):
 
 async def test_full_or_locked_data_directory(small_filesystem, kube):
     """Slow: waits for timeouts of a full file system and a locked database."""
-    replica = Replica(kube.namespace, small_filesystem / "data", {}, generate_admin_key())
+    replica = Replica(kube.namespace, small_filesystem / "data", {}, generate_admin_key(), module="api")
     try:
         checker = await start_checker(replica, kube)
         reader = ReplicaEventReader(checker.run)
@@ -283,7 +284,7 @@ async def test_database_or_bucket_outage(tmp_path, kube):
         "CREWYARD_DATABASE_URL": database.database(),
         "CREWYARD_BLOBS_URL": f"s3://{bucket.new().name}",
     }
-    replica = Replica(kube.namespace, tmp_path / "data", settings, generate_admin_key())
+    replica = Replica(kube.namespace, tmp_path / "data", settings, generate_admin_key(), module="api")
     index = ("_list", "_page", "_create_run", "_append_event", "_put_artifact", "_upload")
     try:
         checker = await start_checker(replica, kube)

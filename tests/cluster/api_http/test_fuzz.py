@@ -56,7 +56,7 @@ async def example(testbed) -> None:
     await testbed.patch_status(
         RUN, run, phase="Succeeded", durationMs=5, result={"outcome": "succeeded", "durationMs": 5}, **status
     )
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         while True:
             found = await testbed.call("GET", f"/v1/runs/{path_parameters.EXAMPLES['runs']}")
             if found[0] == 200 and found[1]["data"]["status"] == "succeeded":

@@ -6,6 +6,7 @@ import os
 import secrets
 import signal
 import sys
+import time
 
 import aiohttp
 import pytest
@@ -18,11 +19,11 @@ from tests.testbed.ports import free_port
 KEY = secrets.token_hex(16)
 
 
-async def start_process(tmp_path, **environment):
+async def start_process(tmp_path, module="api", **environment):
     return await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
-        "api",
+        module,
         env={**os.environ, "CREWYARD_DATA": str(tmp_path / "data"), **environment},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
@@ -53,8 +54,10 @@ async def test_sigterm_ends_streams_and_log_has_no_secret(tmp_path, kube):
     admin_key = api_keys.generate()
     record = {"id": admin_key.key_id, "hash": admin_key.hash, "scopes": ["admin"], "plan": "enterprise"}
     port = free_port()
+    started = time.monotonic()
     process = await start_process(
         tmp_path,
+        "tests.unit.api.timeouts",
         CREWYARD_TOKEN_KEY=KEY,
         CREWYARD_NAMESPACE=kube.namespace,
         CREWYARD_PUBLIC_URL=f"http://127.0.0.1:{port}",
@@ -67,7 +70,7 @@ async def test_sigterm_ends_streams_and_log_has_no_secret(tmp_path, kube):
     headers = {"Authorization": f"Bearer {admin_key.text}"}
     async with (
         aiohttp.ClientSession(f"http://127.0.0.1:{port}", headers=headers) as session,
-        asyncio.timeout(180),
+        asyncio.timeout(400),
     ):
         while True:
             try:
@@ -96,13 +99,15 @@ async def test_sigterm_ends_streams_and_log_has_no_secret(tmp_path, kube):
             await stream.content.readuntil(b"\n\n")
             process.send_signal(signal.SIGTERM)
             assert await stream.content.read() == b""  # The stream ends cleanly.
-        out, stderr = await asyncio.wait_for(process.communicate(), 60)
+        out, stderr = await asyncio.wait_for(process.communicate(), 120)
     assert process.returncode == 0, stderr
     lines = [json.loads(line) for line in out.decode().splitlines()]
     requests = [line for line in lines if line["event"] == "request"]
     assert {"POST", "PUT", "GET"} == {line["method"] for line in requests}
     assert all(line["request_id"] for line in requests)
-    assert [line["event"] for line in lines].count("shared_rate_limit_away") == 1
+    # Once a minute.
+    times = [line["event"] for line in lines].count("shared_rate_limit_away")
+    assert 1 <= times <= 1 + (time.monotonic() - started) // 60
     assert f"kubernetes:system:serviceaccount:{kube.namespace}:ci" in {line["key"] for line in requests}
     output = out.decode() + stderr.decode()
     signed = ticket["upload_url"].split("token=")[1]

@@ -207,7 +207,7 @@ async def test_destination_of_a_secret_needs_admin(testbed, body, field):
 
 
 async def visible(testbed, name):
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         while (await testbed.call("GET", f"/v1/projects/{name}"))[0] != 200:
             await asyncio.sleep(0.02)
 

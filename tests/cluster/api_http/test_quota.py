@@ -43,7 +43,7 @@ async def test_runs_beyond_the_quota_are_refused_and_leave_no_row(testbed, quota
 async def test_projects_beyond_the_quota_are_refused_and_others_stay(testbed, quota):
     await deployed(testbed, "crew")
     await testbed.data("POST", "/v1/projects", {"name": "second"})
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         # While CRDs change, the quota controller counts again, and for a moment too few.
         while (await testbed.call("POST", "/v1/projects", {"name": "third"}))[0] != 429:
             assert (await testbed.call("DELETE", "/v1/projects/third"))[0] in (202, 204)

@@ -47,8 +47,8 @@ async def until(check, seconds=120):
 async def create_run(kube, one, other):
     """Create runs at one replica, read them at the other; return the last one's id and uid."""
     spec = {"name": "crew", "source": {"git": {"url": SOURCE["git"]["url"]}}}
-    assert (await one.call("POST", "/v1/projects", spec))[0] == 201
-    assert (await other.call("GET", "/v1/projects/crew"))[0] == 200
+    assert (await one.call_until_available("POST", "/v1/projects", spec))[0] == 201
+    assert (await other.call_until_available("GET", "/v1/projects/crew"))[0] == 200
     await kube.create(
         DEPLOYMENT, {"metadata": {"name": "dep-a"}, "spec": {"project": "crew", "source": SOURCE}}
     )
@@ -61,14 +61,16 @@ async def create_run(kube, one, other):
     await kube.patch(PROJECT, "crew", {"status": active}, "status")
 
     async def is_active():
-        return (await other.call("GET", "/v1/projects/crew"))[1]["data"]["active_deployment_id"]
+        _, found = await other.call_until_available("GET", "/v1/projects/crew")
+        return found["data"]["active_deployment_id"]
 
     await until(is_active)
     for _ in range(5):
-        status, result, _ = await one.call("POST", "/v1/runs", {"deployment": "crew", "input": {"a": 1}})
+        body = {"deployment": "crew", "input": {"a": 1}}
+        status, result = await one.call_until_available("POST", "/v1/runs", body)
         assert status == 201, result
         run = result["data"]["id"]
-        assert (await other.call("GET", f"/v1/runs/{run}"))[0] == 200
+        assert (await other.call_until_available("GET", f"/v1/runs/{run}"))[0] == 200
     return run, (await kube.get(RUN, name_of(run)))["metadata"]["uid"]
 
 

@@ -1,8 +1,11 @@
 """One project at its limits, against a real apiserver; meanwhile another one works."""
 
+import asyncio
+
 import pytest
 
 from crds.kinds import DEPLOYMENT, RUN
+from tests.cluster.api_http.conftest import stop_windows
 
 SOURCE = {"git": {"url": "https://git.example/x.git", "commit": "a" * 40}}
 
@@ -38,7 +41,9 @@ def commit(number):
     return {"git": {"commit": f"{number:040x}"}}
 
 
-async def test_one_project_at_each_limit_and_another_that_works(testbed, projects):
+async def test_one_project_at_each_limit_and_another_that_works(testbed, projects, monkeypatch):
+    stop_windows(testbed, monkeypatch)
+
     async def call(project, method, path, body=None):
         headers = {"Authorization": f"Bearer {projects[project]}"}
         status, found, _ = await testbed.call(method, path, body, headers=headers)
@@ -59,8 +64,9 @@ async def test_one_project_at_each_limit_and_another_that_works(testbed, project
     assert status == 429
     body = {"name": "x", "scopes": ["read"], "projects": ["greedy"]}
     assert (await testbed.call("POST", "/v1/api-keys", body))[0] == 409
-    while (await call("greedy", "GET", "/v1/projects/greedy"))[0] == 200:
-        pass
+    async with asyncio.timeout(300):
+        while (await call("greedy", "GET", "/v1/projects/greedy"))[0] == 200:
+            pass
     # The other has all of its own.
     report = (await call("modest", "GET", "/v1/projects/modest/usage"))[1]["data"]
     used = {use["name"]: use["used"] for use in report["limits"]}

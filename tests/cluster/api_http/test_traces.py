@@ -42,6 +42,10 @@ async def receiver(port) -> AsyncIterator[SpanReceiver]:
     await made.stop()
 
 
+async def metrics(testbed) -> bytes:
+    return (await testbed.call("GET", "/metrics"))[1]
+
+
 async def received(receiver: SpanReceiver, count: int) -> None:
     while len(receiver.requests) < count:
         await asyncio.sleep(0.1)
@@ -61,9 +65,10 @@ async def test_the_trace_of_a_run_reaches_a_receiver_that_was_away(testbed, rece
     assert values["crewyard.run.currency"].string_value == "EUR"
     assert root.trace_id.hex() == shown["trace_id"]
     assert (root.status.code, root.status.message) == (2, "CrewFailed")
-    _, text, _ = await testbed.call("GET", "/metrics")
-    metrics = text.decode() if isinstance(text, bytes) else str(text)
-    assert 'crewyard_trace_exports_total{result="exported"} 1.0' in metrics
+    async with asyncio.timeout(60):
+        # It is counted once the response has arrived.
+        while b'crewyard_trace_exports_total{result="exported"} 1.0' not in await metrics(testbed):
+            await asyncio.sleep(0.05)
 
 
 async def test_a_run_is_below_the_span_of_its_caller(testbed, receiver):

@@ -19,14 +19,11 @@ from api.auth.api_keys import StoredKey
 from api.config import parse
 from api.services import SERVICES
 from api.store.backend import INDEX
-from api.store.index import projects
 from api.store.index.api_keys import KeyRow
 from api.store.index.claims.claims import ClaimRequest
 from api.store.index.runs.input_requests import Question
 from api.store.logs.event_log import NewEvent
-from api.store.sql import sqlite, sqlite_driver
 from api.store.sql.migrate import migrate
-from api.store.sql.postgres import database, engine
 from api.store.sql.schema import deliveries
 from api.store.store import Store
 from api.v1 import path_parameters
@@ -36,32 +33,22 @@ from crds.times import format_second
 from tests.testbed.apiserver import plain_client
 from tests.unit.api.auth.issuer import Issuer, wait_patiently
 from tests.unit.api.described import DESCRIPTION
+from tests.unit.api.timeouts import raise_timeouts
 
 NOW = datetime(2026, 11, 21, 10, 0, 0, tzinfo=UTC)
 _uids = itertools.count(1)
-PATIENT_SECONDS = 60.0
 
 
 @pytest.fixture(autouse=True)
-def patient_databases(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Raise the timeouts of databases: on a busy machine a statement may take longer than the product allows.
-
-    Most of tests/unit/api/store/sql tests the timeouts and keeps them.
-    """
-    raise_timeouts(monkeypatch)
+def patient_timeouts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Raise the timeouts of the store, unless the test is about them."""
+    if "product_timeouts" not in request.fixturenames:
+        raise_timeouts(monkeypatch)
 
 
-def raise_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Raise the timeouts of both databases, and of the removal of a project."""
-    monkeypatch.setattr(projects, "REMOVAL_WAIT_SECONDS", PATIENT_SECONDS)
-    for name in ("TRANSACTION_TIMEOUT_SECONDS", "COMMIT_CHECK_SECONDS"):
-        monkeypatch.setattr(database, name, PATIENT_SECONDS)
-    for name in ("CONNECT_SECONDS", "COMMAND_TIMEOUT_SECONDS", "POOL_SECONDS"):
-        monkeypatch.setattr(engine, name, PATIENT_SECONDS)
-    for name in ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"):
-        monkeypatch.setitem(engine._TIMEOUT_SETTINGS, name, str(int(1000 * PATIENT_SECONDS)))
-    monkeypatch.setattr(sqlite, "CONNECTION_TIMEOUT_SECONDS", PATIENT_SECONDS)
-    monkeypatch.setattr(sqlite_driver, "LOCK_TIMEOUT_SECONDS", PATIENT_SECONDS)
+@pytest.fixture
+def product_timeouts() -> None:
+    """Keep the timeouts as the product has them."""
 
 
 def key(*scopes: str, projects: list[str] | None = None, plan: str = "enterprise", **more: Any):

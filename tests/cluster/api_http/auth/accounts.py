@@ -35,7 +35,7 @@ async def account(kube: KubeClient, name: str, *scopes: str) -> None:
         },
     )
     # The apiserver's authorizer watches roles and applies them with a delay.
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         for scope in scopes:
             while not await _is_allowed(kube, name, *RULES[scope]):
                 await asyncio.sleep(0.02)

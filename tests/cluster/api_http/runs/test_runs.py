@@ -142,7 +142,7 @@ async def test_a_run_can_be_started_and_awaited_in_one_call(testbed):
     await testbed.mark_built("crew", "dep-wait")
     prefer = {"headers": {"Prefer": "wait=60", "Authorization": f"Bearer {testbed.admin}"}}
     call = asyncio.create_task(testbed.call("POST", "/v1/runs", {"deployment": "crew"}, **prefer))
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         while not (listed := (await testbed.kube.list(RUN)).items):
             await asyncio.sleep(0.05)
     assert not call.done()
@@ -164,7 +164,7 @@ async def _set_inputs(testbed, declared: bool) -> None:
     plan = {"entrypoint": "main:kickoff", "entrypoints": {"main": "main:kickoff", "other": "main:other"}}
     plan["inputs"] = {"schema": DECLARED, "declared": declared}
     await testbed.patch_status(DEPLOYMENT, "dep-a", plan=plan)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(180):
         while (await testbed.data("GET", "/v1/deployments/dep_a/inputs"))["schema"] != DECLARED:
             await asyncio.sleep(0.05)
 

@@ -23,7 +23,7 @@ def settings(team):
 
 
 async def until(check, pause=0.05):
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         while not (found := await check()):
             await asyncio.sleep(pause)
     return found
@@ -109,13 +109,14 @@ async def test_a_name_exists_once_and_the_younger_project_is_not_shown(testbed, 
     await team.create(PROJECT, {"metadata": {"name": "demo"}, "spec": {"plan": "pro"}})
     await team.create(PROJECT, {"metadata": {"name": "marker"}, "spec": {}})
     await apply_deployment(team, "demo", "dep-hidden")
+    await apply_deployment(team, "marker", "dep-marker")
     await team.create(RUN, {"metadata": {"name": "run-hidden"}, "spec": {"project": "demo"}})
     await team.create(RUN, {"metadata": {"name": "run-marker"}, "spec": {"project": "marker"}})
 
     # A watch per kind: none waits for the others.
     async def is_marker_shown():
-        paths = ("/v1/runs/run_marker", "/v1/projects/marker")
-        return [(await testbed.call("GET", path))[0] for path in paths] == [200, 200]
+        paths = ("/v1/runs/run_marker", "/v1/deployments/dep_marker", "/v1/projects/marker")
+        return [(await testbed.call("GET", path))[0] for path in paths] == [200, 200, 200]
 
     await until(is_marker_shown)
     assert await testbed.data("GET", "/v1/projects/demo") == own

@@ -37,7 +37,7 @@ class Servers:
             into,
             self.hosts(*more),
             RULES,
-            FetchLimits(**{"size": 1 << 20, "total": 5, **limits}),
+            FetchLimits(**{"size": 1 << 20, "total": 60, **limits}),
             resolve,
         )
         assert found == FetchedContext(into.tell(), hashlib.sha256(into.getvalue()).hexdigest())

@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from aiohttp import web
 from yarl import URL
 
 from api.services import SERVICES
@@ -27,8 +28,16 @@ async def send_part(testbed: ApiTestbed, line: str, fields: str = "") -> None:
     head = f"{line} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {LENGTH}\r\n"
     writer.write(f'{head}{fields}\r\n{{"name":'.encode())
     await writer.drain()
-    await asyncio.sleep(0.2)  # The route reads the body now.
+    async with asyncio.timeout(60):
+        while not any(map(reads_body, testbed.client.server.runner.server.connections)):
+            await asyncio.sleep(0.01)
     writer.close()
+
+
+def reads_body(connection: web.RequestHandler) -> bool:
+    """Return whether the route of the connection's request waits for more of the body."""
+    request = connection._current_request
+    return request is not None and request.content._waiter is not None
 
 
 async def codes_of(testbed: ApiTestbed, method: str, route: str) -> list[str]:

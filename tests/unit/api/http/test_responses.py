@@ -280,6 +280,7 @@ async def test_ready_after_initial_list_or_grace_period(tmp_path, monkeypatch):
     store = await Store.open(tmp_path, "crews")
     seen = [False]
     config = parse({"CREWYARD_TOKEN_KEY": "0" * 32})
+    monkeypatch.setattr(health, "CATCH_UP_GRACE_SECONDS", 600.0)
     application = make_client_app(config, store, SimpleNamespace(), caught_up=lambda: seen[0])
     async with TestClient(TestServer(application)) as client:
         assert (await client.get("/readyz")).status == 503

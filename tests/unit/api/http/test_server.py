@@ -65,8 +65,10 @@ ODD = {
 
 
 @pytest.mark.parametrize("case", ODD)
-async def test_malformed_requests_get_error_responses(server_testbed, case):
+async def test_malformed_requests_get_error_responses(server_testbed, monkeypatch, case):
     head, sent, status = ODD[case]
+    if status != 408:
+        monkeypatch.setattr(body, "BODY_TIMEOUT_SECONDS", 60.0)
     reader, writer = await server_testbed.connect(head)
     try:
         writer.write(sent)

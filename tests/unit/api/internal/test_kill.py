@@ -18,12 +18,14 @@ from tests.unit.api.store import builders
 SERVER = """
 import asyncio, sys
 from pathlib import Path
+import pytest
 from aiohttp import web
 from kubernetes.aio import client
 from api.config import ApiConfig
 from api.internal import routes
 from api.store.store import Store
 from kube.client import KubeClient
+from tests.unit.api.timeouts import raise_timeouts
 
 async def main():
     directory = Path(sys.argv[1])
@@ -39,10 +41,12 @@ async def main():
     print(site._server.sockets[0].getsockname()[1], flush=True)
     await asyncio.Event().wait()
 
+raise_timeouts(pytest.MonkeyPatch())
 asyncio.run(main())
 """
 EVENTS_PER_CALL = 20
-EVENT_COUNT = 1200
+EVENT_COUNT = 600
+CALLS_BEFORE_KILL = 5
 
 
 async def serve(directory: Path, apiserver: str) -> tuple[asyncio.subprocess.Process, str]:
@@ -83,9 +87,12 @@ async def test_events_survive_server_kills_exactly_once(tmp_path: Path, bearer: 
         server, address = await serve(tmp_path / "data", apiserver)
         senders = asyncio.create_task(send_events(address, run, bearer(run), acknowledged))
         if kill:
-            await asyncio.sleep(0.12)
+            calls = len(acknowledged) + CALLS_BEFORE_KILL
+            async with asyncio.timeout(60):
+                while len(acknowledged) < calls:
+                    await asyncio.sleep(0.001)
             os.kill(server.pid, signal.SIGKILL)
-        await asyncio.wait_for(senders, 60)
+        await asyncio.wait_for(senders, 200)
         if not kill:
             server.terminate()
         await server.wait()

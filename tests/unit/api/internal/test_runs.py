@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from aiohttp.test_utils import TestServer
 
 from api.store.index.claims.claims import ClaimRequest
 from api.store.store import Store
@@ -467,38 +468,65 @@ async def test_parallel_uploads_respect_artifact_limit(pods: Pods, store: Store,
     assert [await read_all(store.blobs.read(row.blob)) for row in page.items] == [b"same"] * 5
 
 
+class WaitingWriters:
+    """Counts the calls that have stored the bytes of their file and wait for the run's log."""
+
+    def __init__(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._count, self._open_writer = 0, store.events.open_writer
+        monkeypatch.setattr(store.events, "open_writer", self._open)
+
+    def _open(self, run: str) -> Any:
+        self._count += 1
+        return self._open_writer(run)
+
+    async def reach(self, count: int) -> None:
+        async with asyncio.timeout(60):
+            while self._count < count:
+                await asyncio.sleep(0.01)
+
+
 async def test_replacing_artifact_keeps_same_bytes_of_other_name(
-    pods: Pods, store: Store, bearer: Mint
+    pods: Pods, store: Store, bearer: Mint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await builders.add_demo_project(store)
     run = await builders.claim_run(store)
     await put_artifact(pods, run, "a", b"first", bearer(run))
     async with store.events.open_writer(run):
+        waiting = WaitingWriters(store, monkeypatch)
         changed = asyncio.create_task(put_artifact(pods, run, "a", b"second", bearer(run)))
-        await asyncio.sleep(0.3)
+        await waiting.reach(1)
         same = asyncio.create_task(put_artifact(pods, run, "b", b"first", bearer(run)))
-        await asyncio.sleep(0.3)
+        await waiting.reach(2)
     assert [(await changed)[0], (await same)[0]] == [200, 200]
     row = await store.artifacts.get(run, "b")
     assert row is not None and await read_all(store.blobs.read(row.blob)) == b"first"
 
 
 async def test_a_version_whose_bytes_another_one_deleted_is_sent_again(
-    pods: Pods, store: Store, bearer: Mint
+    pods: Pods, store: Store, bearer: Mint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await builders.add_demo_project(store)
     run = await builders.claim_run(store)
     await put_artifact(pods, run, "a", b"first", bearer(run))
     async with store.events.open_writer(run):
+        waiting = WaitingWriters(store, monkeypatch)
         changed = asyncio.create_task(put_artifact(pods, run, "a", b"second", bearer(run)))
-        await asyncio.sleep(0.3)
+        await waiting.reach(1)
         # Its bytes arrive before the second version deletes those of the first: they are the same.
         restored = asyncio.create_task(put_artifact(pods, run, "a", b"first", bearer(run)))
-        await asyncio.sleep(0.3)
+        await waiting.reach(2)
     assert [(await changed)[0], (await restored)[0]] == [200, 503]
     assert (await put_artifact(pods, run, "a", b"first", bearer(run)))[0] == 200
     row = await store.artifacts.get(run, "a")
     assert row is not None and await read_all(store.blobs.read(row.blob)) == b"first"
+
+
+def peers(pods: Pods) -> list[Any]:
+    """Return the addresses of the clients whose connections the server has open."""
+    assert isinstance(pods.server, TestServer) and pods.server.runner is not None
+    server = pods.server.runner.server
+    assert server is not None
+    return [each.transport.get_extra_info("peername") for each in server.connections if each.transport]
 
 
 async def test_aborted_upload_does_not_replace_newer_version(
@@ -517,9 +545,11 @@ async def test_aborted_upload_does_not_replace_newer_version(
         async with asyncio.timeout(60):
             while not list(blobs.glob(f"{sent['X-Crewyard-Sha256']}*")):
                 await asyncio.sleep(0.01)
-        writer.close()
-        await writer.wait_closed()
-        await asyncio.sleep(0.1)
+            address = writer.get_extra_info("sockname")
+            writer.close()
+            await writer.wait_closed()
+            while address in peers(pods):
+                await asyncio.sleep(0.01)
     assert (await put_artifact(pods, run, "a", new, bearer(run)))[0] == 200
     for _ in range(3):
         row = await store.artifacts.get(run, "a")

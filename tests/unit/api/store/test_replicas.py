@@ -146,7 +146,7 @@ async def test_replicas_in_the_longest_namespace_notify_each_other(
     url = postgres.database()
     one, two = await asyncio.gather(*(Store.open(tmp_path, "n" * 63, url) for _ in range(2)))
     others = [True]
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(50):
         # A connection that opens wakes all, and so did one that ended because of the notification.
         while any(others):
             mark = two.events.mark

@@ -147,10 +147,9 @@ class StoreCopies:
                 self._blobs[key] = b"".join([part async for part in store.blobs.read(key)])
         await store.close()
         # The last connection deletes these files, in its own thread.
-        for _ in range(500):
-            if not list((self._place / "first").glob("index.sqlite3-*")):
-                break
-            await asyncio.sleep(0.01)
+        async with asyncio.timeout(60):
+            while list((self._place / "first").glob("index.sqlite3-*")):
+                await asyncio.sleep(0.01)
         return found
 
     async def copy(self) -> tuple[Store, Path, str]:
@@ -334,7 +333,8 @@ async def test_stale_parts_are_deleted(tmp_path: Path) -> None:
         "from api.store.blobs.backends import directory_blobs\n"
         "async def chunks():\n"
         "    yield bytes(3 << 20)\n"
-        "    await asyncio.sleep(0.1)\n"
+        "    while not any(path.is_file() for path in pathlib.Path(sys.argv[1]).rglob('*')):\n"
+        "        await asyncio.sleep(0.01)\n"
         "    os._exit(9)\n"
         "blobs = directory_blobs(pathlib.Path(sys.argv[1]))\n"
         "asyncio.run(blobs.put('crews/uploads/upl_a', chunks(), 9 << 20, None))\n"

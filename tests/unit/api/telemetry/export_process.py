@@ -5,11 +5,14 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
+
 from api.outbound.guarded_post import GuardedPoster
 from api.store.store import Store
 from api.telemetry.exporter import TraceExporter
 from api.telemetry.settings import parse_telemetry
 from egress.addresses import AddressRules
+from tests.unit.api.timeouts import raise_timeouts
 
 
 async def export(directory: str, endpoint: str, database_url: str | None) -> None:
@@ -23,4 +26,5 @@ async def export(directory: str, endpoint: str, database_url: str | None) -> Non
 
 
 if __name__ == "__main__":
+    raise_timeouts(pytest.MonkeyPatch())
     asyncio.run(export(sys.argv[1], sys.argv[2], sys.argv[3] if sys.argv[3:] else None))

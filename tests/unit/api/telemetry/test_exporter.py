@@ -177,10 +177,10 @@ async def test_a_receiver_that_is_down_for_an_hour_gets_everything(testbed, rece
 
 async def test_what_waited_a_day_is_given_up(testbed):
     await end_run(testbed.store)
-    testbed.now += GIVE_UP_AFTER - timedelta(seconds=30)
+    testbed.now += GIVE_UP_AFTER - timedelta(minutes=30)
     await testbed.exporter.purge(testbed.now)
     assert await testbed.waiting() == 1
-    testbed.now += timedelta(seconds=60)
+    testbed.now += timedelta(hours=1)
     await testbed.exporter.purge(testbed.now)
     assert (testbed.results, await testbed.waiting()) == (["expired"], 0)
 

@@ -267,5 +267,6 @@ async def test_stalled_client_is_disconnected_and_resumes(testbed, monkeypatch):
             await asyncio.sleep(0.02)
         await testbed.get("/v1/runs")
     writer.close()
+    monkeypatch.setattr(connection, "SEND_TIMEOUT_SECONDS", 60.0)
     _, raw, _ = await testbed.call("GET", "/v1/runs/run_a/events", headers={"Last-Event-ID": "300"})
     assert [message["id"] for message in messages(raw)] == ["301", "302"]

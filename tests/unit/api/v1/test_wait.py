@@ -60,10 +60,13 @@ async def test_an_ended_run_and_a_passed_time_respond_with_the_state(testbed, cr
 
 async def test_the_second_wait_does_not_get_the_response_of_the_first(testbed, crew):
     raw = await testbed.add_run("run-a", crew)
-    assert (await testbed.get("/v1/runs/run_a?wait=1"))["data"]["status"] == "pending"
-    task = await waiting(testbed, "/v1/runs/run_a?wait=1")
+    first = await waiting(testbed, "/v1/runs/run_a?wait=60")
+    [key] = streams(testbed).credentials()
+    streams(testbed).end_streams(key)
+    assert (await first)["data"]["status"] == "pending"
+    second = await waiting(testbed, "/v1/runs/run_a?wait=60")
     await testbed.finish_run(raw, "Succeeded")
-    assert (await task)["data"]["status"] == "succeeded"
+    assert (await second)["data"]["status"] == "succeeded"
 
 
 async def test_a_deployment_is_returned_once_its_build_has_ended(testbed, crew):

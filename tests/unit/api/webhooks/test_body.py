@@ -14,10 +14,15 @@ from api.webhooks import body
 
 
 @pytest.fixture
-async def address(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[str]:
+def reader(monkeypatch: pytest.MonkeyPatch) -> body.DeliveryReader:
     monkeypatch.setattr(body, "MAX_LARGE_READS", 2)
-    monkeypatch.setattr(body, "SLOT_TIMEOUT_SECONDS", 0.2)
-    reader = body.DeliveryReader()
+    monkeypatch.setattr(body, "SLOT_TIMEOUT_SECONDS", 60.0)
+    monkeypatch.setattr(body, "BODY_TIMEOUT_SECONDS", 60.0)
+    return body.DeliveryReader()
+
+
+@pytest.fixture
+async def address(reader: body.DeliveryReader) -> AsyncIterator[str]:
 
     async def take(request: web.Request) -> web.Response:
         try:
@@ -32,7 +37,9 @@ async def address(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[str]:
         yield str(server.make_url("/"))
 
 
-async def test_slow_large_bodies_do_not_block_pushes(address: str) -> None:
+async def test_slow_large_bodies_do_not_block_pushes(
+    reader: body.DeliveryReader, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     gate = asyncio.Event()
 
     async def slowly() -> AsyncIterator[bytes]:
@@ -43,11 +50,15 @@ async def test_slow_large_bodies_do_not_block_pushes(address: str) -> None:
     async with ClientSession() as http:
         # Without a length they count as large.
         slow = [asyncio.create_task(http.post(address, data=slowly())) for _ in range(2)]
-        while (await http.post(address, data=b"x" * (body.SMALL_BODY_BYTES + 1))).status != 503:
-            await asyncio.sleep(0.05)
+        async with asyncio.timeout(60):
+            while not reader._large.locked():
+                await asyncio.sleep(0.01)
+        monkeypatch.setattr(body, "SLOT_TIMEOUT_SECONDS", 0.2)
+        assert (await http.post(address, data=b"x" * (body.SMALL_BODY_BYTES + 1))).status == 503
         push = await http.post(address, data=b"{}")
         assert push.status == 200
         assert await push.text() == hmac.new(b"secret", b"{}", hashlib.sha256).hexdigest()
         gate.set()
         assert [(await answer).status for answer in slow] == [200, 200]
+        monkeypatch.setattr(body, "SLOT_TIMEOUT_SECONDS", 60.0)
         assert (await http.post(address, data=b"x" * (body.SMALL_BODY_BYTES + 1))).status == 200

@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -12,21 +11,23 @@ from api.store.logs.open_journals import OpenJournals, run_in_thread
 
 
 class SlowJournal:
-    """A journal that is slow to open."""
+    """A journal that is slow to open: `gate` lets the openings end."""
 
     opened = 0
     broken = False
+    gate = threading.Event()
 
     def __init__(self, directory: Path) -> None:
         SlowJournal.opened += 1
-        time.sleep(0.05)
+        SlowJournal.gate.wait(60)
         if SlowJournal.broken:
             raise OSError("the disk is away")
 
 
 @pytest.fixture
 def journals(tmp_path: Path) -> OpenJournals[SlowJournal]:
-    SlowJournal.opened, SlowJournal.broken = 0, False
+    SlowJournal.opened, SlowJournal.broken, SlowJournal.gate = 0, False, threading.Event()
+    SlowJournal.gate.set()
     return OpenJournals(tmp_path, SlowJournal)
 
 
@@ -35,17 +36,21 @@ async def test_readers_and_writer_share_one_opening(journals: OpenJournals[SlowJ
         async with journals.lock("run-a") as book:
             return book
 
-    results = await asyncio.gather(*(journals.open("run-a") for _ in range(20)), write())
+    SlowJournal.gate.clear()
+    opening = asyncio.gather(*(journals.open("run-a") for _ in range(20)), write())
+    await asyncio.sleep(0.05)
+    SlowJournal.gate.set()
+    results = await opening
     assert (SlowJournal.opened, len(set(map(id, results)))) == (1, 1)
     assert await journals.open("run-a") is results[0]
 
 
 async def test_canceled_reader_keeps_the_opening(journals: OpenJournals[SlowJournal]) -> None:
-    first = asyncio.create_task(journals.open("run-a"))
-    await asyncio.sleep(0.01)
-    second = asyncio.create_task(journals.open("run-a"))
+    SlowJournal.gate.clear()
+    first, second = (asyncio.create_task(journals.open("run-a")) for _ in range(2))
     await asyncio.sleep(0.01)
     first.cancel()
+    SlowJournal.gate.set()
     assert isinstance(await second, SlowJournal)
     assert SlowJournal.opened == 1
 

@@ -44,18 +44,21 @@ def url(postgres: PostgresServer) -> str:
 
 @pytest.fixture
 async def store(tmp_path: Path, url: str) -> AsyncIterator[Store]:
-    opened = await Store.open(tmp_path, "crews", url)
+    opened = await until_available(lambda: Store.open(tmp_path, "crews", url))
     yield opened
     await opened.close()
 
 
+@pytest.mark.usefixtures("product_timeouts")
 async def test_durability_and_timeout_settings(store: Store) -> None:
-    async with store.database.write() as connection:
-        found = {
-            name: (await connection.execute(text(f"show {name}"))).scalar_one()
-            for name in ("synchronous_commit", "statement_timeout", "lock_timeout")
-        }
-    assert found == {"synchronous_commit": "on", "statement_timeout": "2s", "lock_timeout": "1500ms"}
+    async def settings() -> dict[str, str]:
+        async with store.database.write() as connection:
+            return {
+                name: (await connection.execute(text(f"show {name}"))).scalar_one()
+                for name in ("synchronous_commit", "statement_timeout", "lock_timeout")
+            }
+
+    assert await until_available(settings) == {"synchronous_commit": "on", "statement_timeout": "2s", "lock_timeout": "1500ms"}
 
 
 async def test_unstorable_characters_round_trip(store: Store) -> None:
@@ -102,9 +105,10 @@ async def test_invalid_value_is_not_unavailable(store: Store) -> None:
         await store.deployments.observe(Deployment({**whole, "spec": {**whole["spec"], "activation": 2**70}}))
 
 
+@pytest.mark.usefixtures("product_timeouts")
 async def test_foreign_lock_times_out_and_readers_continue(store: Store, tmp_path: Path, url: str) -> None:
     await until_available(lambda: builders.add_demo_project(store))
-    other = await Store.open(tmp_path, "crews", url)
+    other = await until_available(lambda: Store.open(tmp_path, "crews", url))
     async with other.database.write():
         async with asyncio.timeout(HANG_SECONDS):
             with pytest.raises(StoreUnavailable):
@@ -114,9 +118,7 @@ async def test_foreign_lock_times_out_and_readers_continue(store: Store, tmp_pat
     await other.close()
 
 
-async def test_restarted_database_recovers(
-    tmp_path: Path,
-) -> None:
+async def test_restarted_database_recovers(tmp_path: Path) -> None:
     server = PostgresServer()
     try:
         store = await Store.open(tmp_path, "crews", server.database())
@@ -136,6 +138,7 @@ async def test_restarted_database_recovers(
         server.close()
 
 
+@pytest.mark.usefixtures("product_timeouts")
 async def test_silent_network_times_out(tmp_path: Path, postgres: PostgresServer) -> None:
     open_ = asyncio.Event()  # Closed, bytes are read and never arrive.
     open_.set()
@@ -156,7 +159,7 @@ async def test_silent_network_times_out(tmp_path: Path, postgres: PostgresServer
     socket.mkdir()
     proxy = await asyncio.start_unix_server(through, socket / ".s.PGSQL.5432")
     name = postgres.database("filled").split("/@/")[-1].split("@/")[-1].split("?")[0]
-    store = await Store.open(tmp_path, "crews", postgres.url(name, socket))
+    store = await until_available(lambda: Store.open(tmp_path, "crews", postgres.url(name, socket)))
     await until_available(store.ready)
     await until_available(lambda: store.projects.page(0, 1))
     open_.clear()

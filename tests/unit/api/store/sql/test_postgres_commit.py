@@ -12,7 +12,6 @@ from api.store.store import Store
 from api.v1.runs.create import create_run
 from kube.client import KubeClient
 from tests.testbed.apiserver import plain_client
-from tests.unit.api.conftest import raise_timeouts
 from tests.unit.api.store import builders
 from tests.unit.api.store.postgres_server import PostgresServer
 
@@ -66,12 +65,6 @@ class CommitCutter:
     def close(self) -> None:
         for line in self._lines:
             line.close()
-
-
-@pytest.fixture
-def patient_databases(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Raise the timeouts: these tests are about the order of what arrives."""
-    raise_timeouts(monkeypatch)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import pytest
 
 from api.store.backend import INDEX
 from api.store.errors import StoreUnavailable
+from api.store.sql import sqlite_driver
 from api.store.store import Store
 from tests.unit.api.store import builders
 
@@ -98,8 +99,11 @@ async def test_canceled_writer_frees_the_index(store: Store, brief: bool) -> Non
     assert found == {f"{sequence}{number}": number for number in stored for sequence in ("m", "n")}
 
 
-async def test_foreign_lock_times_out_and_readers_continue(tmp_path: Path, store: Store) -> None:
+async def test_foreign_lock_times_out_and_readers_continue(
+    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await builders.add_demo_project(store)
+    monkeypatch.setattr(sqlite_driver, "LOCK_TIMEOUT_SECONDS", 0.2)
     other = sqlite3.connect(tmp_path / "data" / INDEX, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     async with asyncio.timeout(60):
@@ -108,6 +112,7 @@ async def test_foreign_lock_times_out_and_readers_continue(tmp_path: Path, store
     assert (await store.projects.page(0, 1)).total == 1
     other.execute("ROLLBACK")
     other.close()
+    monkeypatch.setattr(sqlite_driver, "LOCK_TIMEOUT_SECONDS", 60.0)
     await store.ready()
 
 
