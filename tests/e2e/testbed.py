@@ -81,7 +81,7 @@ class E2eTestbed:
         # No event loop runs between tests: it would not see that a stopped API server closed a connection.
         connector = RepeatingConnector(force_close=True)
         return cls(
-            url, key, aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=60))
+            url, key, aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=180))
         )
 
     async def close(self) -> None:
@@ -133,9 +133,16 @@ class E2eTestbed:
         """The messages of an event stream to its end. Reads the format itself, as any client would."""
         more = {"Accept": "text/event-stream", **({"Last-Event-ID": last_id} if last_id else {})}
         limit = aiohttp.ClientTimeout(total=seconds)
-        async with self._session.get(
-            self.url + path, headers=self._headers(None, more), timeout=limit
-        ) as response:
+
+        async def attempt() -> aiohttp.ClientResponse:
+            response = await self._session.get(
+                self.url + path, headers=self._headers(None, more), timeout=limit
+            )
+            if response.status == 503:
+                await response.read()
+            return response
+
+        async with await repeat_unavailable(attempt, lambda found: (found.status, found.headers)) as response:
             if response.status == 204:
                 return
             if response.status != 200:
@@ -204,7 +211,7 @@ def _json(text: str) -> Any:
 
 
 async def eventually(
-    look: Callable[[], Awaitable[Any]], until: Callable[[Any], bool], seconds: float = 60, pause: float = 0.1
+    look: Callable[[], Awaitable[Any]], until: Callable[[Any], bool], seconds: float = 180, pause: float = 0.1
 ) -> Any:
     """Poll `look` until `until` accepts its value. Raises TestbedError with the last value."""
     end = time.monotonic() + seconds

@@ -82,7 +82,7 @@ class EtcdReader:
                         self.written.append((key, value))
                 self.revision = max(self.revision, int(answered["header"]["revision"]))
 
-    async def caught_up(self, seconds: float = 60) -> None:
+    async def caught_up(self, seconds: float = 180) -> None:
         """Wait until all that was written before the call has been kept."""
         async with asyncio.timeout(seconds):
             wanted = await self.now()

@@ -140,7 +140,7 @@ class PlantedSecrets:
     async def known(self, project: str) -> None:
         """Wait until the API knows the project: what kubectl made is seen there a moment later."""
         path = f"/v1/projects/{project}"
-        await eventually(lambda: self.testbed.call("GET", path), lambda answer: answer.status == 200, 60)
+        await eventually(lambda: self.testbed.call("GET", path), lambda answer: answer.status == 200, 180)
 
     async def remove(self) -> None:
         """Delete both projects and all Secrets."""

@@ -73,7 +73,7 @@ async def run(testbed: E2eTestbed, apiserver: ApiserverClient, place: str) -> st
     await eventually(
         lambda: patch(apiserver, place, name, API, forged),
         lambda answer: "only claim, result and inputRequests" in answer.text,
-        60,
+        180,
     )
     return name
 
@@ -149,7 +149,7 @@ async def test_controller_writes_network_policies_of_runs_alone(apiserver, testb
         return await apiserver.call("POST", path + query, body, user=CONTROLLER)
 
     denied = egress_policy("crewyard-egress-demo", podSelector={})
-    await eventually(lambda: post(denied), lambda answer: "denied request" in answer.text, 60)
+    await eventually(lambda: post(denied), lambda answer: "denied request" in answer.text, 180)
     everyone = {"matchLabels": {"app.kubernetes.io/component": "run"}}
     for body in (
         egress_policy("crewyard-closed"),
@@ -220,7 +220,7 @@ async def test_controller_changes_only_waiting_pods(apiserver, testbed, place, r
     await eventually(
         lambda: apiserver.call("PATCH", path, other, user=CONTROLLER),
         lambda answer: answer.status == 403,
-        60,
+        180,
     )
     kind = "json-patch" if body is TOLERATION else "strategic-merge-patch"
     headers = {"Content-Type": f"application/{kind}+json"}

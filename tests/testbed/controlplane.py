@@ -113,7 +113,7 @@ class ControlPlane:
 
     def _etcd(self, call: str, **body: str | bool) -> Any:
         request = urllib.request.Request(f"{self._store}/v3/kv/{call}", json.dumps(body).encode())
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=120) as answer:
             return json.loads(answer.read())
 
     def _start(self) -> None:

@@ -33,7 +33,7 @@ class Listener:
 
     def _treat(self, connection: socket.socket) -> None:
         with connection, contextlib.suppress(OSError):
-            connection.settimeout(10)
+            connection.settimeout(60)
             if self._treatment:
                 self._treatment(connection)
 
