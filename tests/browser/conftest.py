@@ -14,9 +14,17 @@ from playwright.async_api import Browser, Page, expect
 
 from tests.browser.console_page import ConsolePage
 from tests.testbed.chromium import HEADLESS_SHELL, checked_page, chromium
-from tests.unit.api.conftest import ApiTestbed, clock, empty, open_testbed, patient_timeouts, settings
+from tests.unit.api.conftest import (
+    ApiTestbed,
+    clock,
+    empty,
+    open_testbed,
+    patient_timeouts,
+    settings,
+    stopped_windows,
+)
 
-__all__ = ["clock", "empty", "patient_timeouts", "settings"]
+__all__ = ["clock", "empty", "patient_timeouts", "settings", "stopped_windows"]
 
 WAIT_MILLISECONDS = 60_000
 expect.set_options(timeout=WAIT_MILLISECONDS)

@@ -154,6 +154,7 @@ async def test_codes_are_used_once_and_by_their_verifier(testbed, page, start):
     assert (await post(testbed, {**body, "code": "guessed"}))[0] == 400
 
 
+@pytest.mark.usefixtures("stopped_windows")
 async def test_forms_and_large_bodies_are_refused(testbed):
     assert (await post(testbed, None, data={"code": "x", "code_verifier": "x", "nonce": "x"}))[0] == 415
     assert (await post(testbed, {"code": "x" * 20_000}))[0] == 413

@@ -1,6 +1,5 @@
 """What each identity may do is what is written down, and no way leads to more."""
 
-import json
 import re
 from pathlib import Path
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import secrets
-import time
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
@@ -12,17 +11,16 @@ from aiohttp.test_utils import TestClient, TestServer
 from api.app import make_app
 from api.auth.api_keys import StoredKey
 from api.config import parse
-from api.services import SERVICES
 from api.store.store import Store
 from crds import api_keys
 from crds.kinds import DEPLOYMENT, PROJECT, Kind
 from crds.names import id_of
 from kube.client import KubeClient
 from tests.e2e.unavailable import repeat_unavailable
-from tests.unit.api.conftest import patient_timeouts
+from tests.unit.api.conftest import patient_timeouts, stopped_windows
 from tests.unit.api.described import DESCRIPTION
 
-__all__ = ["patient_timeouts"]
+__all__ = ["patient_timeouts", "stopped_windows"]
 
 
 class ClusterApiTestbed:
@@ -94,13 +92,6 @@ class ClusterApiTestbed:
         """Return whether the API shows a Deployment as the active one of its project."""
         status, found, _ = await self.call("GET", f"/v1/projects/{project}")
         return status == 200 and found["data"]["active_deployment_id"] == id_of(name)
-
-
-def stop_windows(testbed: ClusterApiTestbed, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the rate limits' minute not pass: a busy machine may take longer for the requests of a test."""
-    now = time.time()
-    windows = testbed.client.server.app[SERVICES].limiter._counter._windows
-    monkeypatch.setattr(windows, "_clock", lambda: now)
 
 
 @pytest.fixture

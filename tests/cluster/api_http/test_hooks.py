@@ -164,6 +164,7 @@ async def test_closed_pull_request_marks_only_its_previews(hook_testbed, project
     assert marked == ["dep-a"]
 
 
+@pytest.mark.usefixtures("stopped_windows")
 async def test_deliveries_of_one_project_at_its_limit_and_of_another(hook_testbed, monkeypatch):
     monkeypatch.setattr("api.webhooks.routes.DELIVERIES_PER_MINUTE", 2)
     other = {"name": "other", "source": {"git": {"url": URL}}, "webhook": {"secret_ref": {"name": "hook"}}}

@@ -5,7 +5,6 @@ import asyncio
 import pytest
 
 from crds.kinds import DEPLOYMENT, RUN
-from tests.cluster.api_http.conftest import stop_windows
 
 SOURCE = {"git": {"url": "https://git.example/x.git", "commit": "a" * 40}}
 
@@ -41,9 +40,8 @@ def commit(number):
     return {"git": {"commit": f"{number:040x}"}}
 
 
-async def test_one_project_at_each_limit_and_another_that_works(testbed, projects, monkeypatch):
-    stop_windows(testbed, monkeypatch)
-
+@pytest.mark.usefixtures("stopped_windows")
+async def test_one_project_at_each_limit_and_another_that_works(testbed, projects):
     async def call(project, method, path, body=None):
         headers = {"Authorization": f"Bearer {projects[project]}"}
         status, found, _ = await testbed.call(method, path, body, headers=headers)

@@ -17,7 +17,6 @@ from api.services import SERVICES
 from crds.kinds import RUN
 from kube.client import KubeClient
 from tests.cluster.api_http.auth.accounts import ACCOUNT, BINDING, account, token
-from tests.cluster.api_http.conftest import stop_windows
 
 CLUSTER = "/apis/rbac.authorization.k8s.io/v1"
 
@@ -156,6 +155,7 @@ async def test_stream_ends_when_read_access_is_revoked(testbed, monkeypatch):
             await asyncio.sleep(0.1)
 
 
+@pytest.mark.usefixtures("stopped_windows")
 async def test_malformed_tokens_never_reach_the_apiserver(testbed, monkeypatch):
     await account(testbed.kube, "ci", "read")
     good, other = await token(testbed.kube, "ci"), await token(testbed.kube, "ci", "other")
@@ -170,7 +170,6 @@ async def test_malformed_tokens_never_reach_the_apiserver(testbed, monkeypatch):
         return (await testbed.call("GET", "/v1/runs", headers={"Authorization": f"Bearer {text}"}))[0]
 
     monkeypatch.setattr(testbed.kube, "call", call)
-    stop_windows(testbed, monkeypatch)
     for text in ("x" * 500, f"{good}.x", good[:-310], other, good.replace(".", ".e", 1)):
         assert await status(text) == 401
     assert requests == []

@@ -139,6 +139,7 @@ async def test_expired_or_revoked_key_is_rejected(testbed):
     assert (await testbed.call("GET", "/v1/runs", bearer=testbed.create_key("read", revoked=True)))[0] == 401
 
 
+@pytest.mark.usefixtures("stopped_windows")
 async def test_keys_have_separate_rate_limits(testbed):
     first, second = testbed.create_key("read", plan="free"), testbed.create_key("read", plan="free")
     left = []
@@ -153,6 +154,7 @@ async def test_keys_have_separate_rate_limits(testbed):
     assert (await testbed.call("GET", "/healthz", bearer=""))[0] == 200
 
 
+@pytest.mark.usefixtures("stopped_windows")
 async def test_guessing_is_rate_limited_by_address(testbed):
     codes = [(await testbed.call("GET", "/v1/runs", bearer=f"crw_{n}"))[0] for n in range(62)]
     assert codes == [401] * 60 + [429] * 2

@@ -305,6 +305,7 @@ async def test_stream_outlives_changes_of_other_projects(testbed, issuer, monkey
     assert b"run.completed" in await asyncio.wait_for(stream.content.read(), 60)
 
 
+@pytest.mark.usefixtures("stopped_windows")
 async def test_requests_of_a_repository_share_a_rate_limit(testbed, issuer):
     await testbed.add_project("tides", {"oidc": [entry("run")]})
     left = []
@@ -314,7 +315,13 @@ async def test_requests_of_a_repository_share_a_rate_limit(testbed, issuer):
     assert left == [59, 58]
 
 
-async def test_unavailable_issuer_is_503_with_back_off(issuer, testbed):
+@pytest.fixture
+def long_back_off(monkeypatch):
+    """Let the pause after a failure not end within a test."""
+    monkeypatch.setattr("api.auth.jwks.FAILURE_BACKOFF_SECONDS", 600.0)
+
+
+async def test_unavailable_issuer_is_503_with_back_off(long_back_off, issuer, testbed):
     issuer.broken = {"status": 500}
     await testbed.add_project("tides", {"oidc": [entry("run")]})
     for _ in range(3):

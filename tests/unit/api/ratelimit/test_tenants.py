@@ -6,6 +6,7 @@ from api.store.volume import Volume
 from crds.deployment_name import git_name
 
 PROXY = "127.0.0.1"
+pytestmark = pytest.mark.usefixtures("stopped_windows")
 
 
 @pytest.fixture
