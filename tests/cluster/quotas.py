@@ -24,7 +24,7 @@ async def refuse_all(kube: KubeClient, kind: Kind, name: str = "none") -> None:
     await kube.create(QUOTA, {"metadata": {"name": name}, "spec": {"hard": hard}})
     probe = {"apiVersion": kind.api_version, "kind": kind.name, "metadata": {"name": "run-probe"}}
     probe["spec"] = _SPECS[kind]
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         while True:
             try:
                 await kube.call("POST", kind.path(kube.namespace), {"dryRun": "All"}, probe)

@@ -8,6 +8,7 @@ from crds.kinds import POD, PROJECT, RUN
 from crds.limits import FLUSH_SECONDS, GRACE_SECONDS
 from crds.names import id_of, name_of
 from tests.campaign.testbed import open_testbed
+from tests.e2e.unavailable import repeat_unavailable
 
 SETTING = "CREWYARD_LIMITS"
 LIMITS = {
@@ -26,7 +27,14 @@ TIMEOUT_SECONDS = 180.0
 
 async def post(testbed, **script):
     body = {"deployment": testbed.project, "input": {"ledger": testbed.ledger.url, **script}}
-    return await testbed.call("POST", "/v1/runs", body)
+    return await call(testbed, "POST", "/v1/runs", body)
+
+
+async def call(testbed, method, path, body=None):
+    """Return status and body of a call, repeated after a 503."""
+    return await repeat_unavailable(
+        lambda: testbed.call(method, path, body), lambda response: (response[0], {"Retry-After": "1"})
+    )
 
 
 async def create_run(testbed, **script):
@@ -47,7 +55,7 @@ async def until(testbed, run, *statuses):
 async def until_visible(testbed, run):
     """Wait until the API's watch has reported a Run created with kubectl."""
     async with asyncio.timeout(TIMEOUT_SECONDS):
-        while (await testbed.call("GET", f"/v1/runs/{run}"))[0] == 404:
+        while (await call(testbed, "GET", f"/v1/runs/{run}"))[0] == 404:
             await asyncio.sleep(0.2)
 
 
@@ -101,7 +109,7 @@ async def requests_and_objects_that_are_refused(testbed):
     status, answer = await post(testbed, text="x" * 20_000)
     assert (status, answer["error"]["details"]) == (413, {"field": "input", "limit_bytes": 20_000})
     body = {"deployment": testbed.project, "timeout": "61m"}
-    status, answer = await testbed.call("POST", "/v1/runs", body)
+    status, answer = await call(testbed, "POST", "/v1/runs", body)
     assert (status, "at most 1h" in answer["error"]["message"]) == (400, True)
 
     name = await create(testbed, {"input": {"ledger": testbed.ledger.url, "text": "x" * 5000}})
