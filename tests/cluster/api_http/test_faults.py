@@ -222,7 +222,7 @@ async def disk_full(directory: Path):
 @contextlib.asynccontextmanager
 async def index_locked(index: Path):
     """Hold a write transaction on the index from another connection."""
-    other = sqlite3.connect(index, isolation_level=None)
+    other = sqlite3.connect(index, timeout=60, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     yield
     other.execute("ROLLBACK")
