@@ -13,8 +13,8 @@ from typing import Any
 import aiohttp
 
 from crds import api_keys, pod_tokens
-from tests.testbed.ports import free_port
 from tests.e2e.unavailable import repeat_unavailable
+from tests.testbed.ports import free_port
 
 TOKEN_KEY = "a key that is only used by tests"
 

@@ -58,7 +58,11 @@ async def test_durability_and_timeout_settings(store: Store) -> None:
                 for name in ("synchronous_commit", "statement_timeout", "lock_timeout")
             }
 
-    assert await until_available(settings) == {"synchronous_commit": "on", "statement_timeout": "2s", "lock_timeout": "1500ms"}
+    assert await until_available(settings) == {
+        "synchronous_commit": "on",
+        "statement_timeout": "2s",
+        "lock_timeout": "1500ms",
+    }
 
 
 async def test_unstorable_characters_round_trip(store: Store) -> None:
