@@ -19,6 +19,8 @@ import aiohttp
 from tests.e2e.unavailable import repeat_unavailable
 
 NAMESPACE = "crews"
+MIN_WAIT_SECONDS = 240.0
+"""A pod that starts in two seconds needs a minute on a busy machine, and some waits are for several."""
 MAX_QUOTA_ATTEMPTS = 5
 MAX_CONNECTION_ATTEMPTS = 5
 """A port that a call used while no API server ran is refused for two minutes: conntrack has no pod for it."""
@@ -180,7 +182,7 @@ class E2eTestbed:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
             )
-            out, complaint = await asyncio.wait_for(process.communicate((stdin or "").encode()), 240)
+            out, complaint = await asyncio.wait_for(process.communicate((stdin or "").encode()), 300)
             if b"cannot be fulfilled on resourcequotas" not in complaint or attempt == MAX_QUOTA_ATTEMPTS:
                 break
             await asyncio.sleep(0.2 * attempt)
@@ -211,9 +213,16 @@ def _json(text: str) -> Any:
 
 
 async def eventually(
-    look: Callable[[], Awaitable[Any]], until: Callable[[Any], bool], seconds: float = 180, pause: float = 0.1
+    look: Callable[[], Awaitable[Any]],
+    until: Callable[[Any], bool],
+    seconds: float = MIN_WAIT_SECONDS,
+    pause: float = 0.1,
 ) -> Any:
-    """Poll `look` until `until` accepts its value. Raises TestbedError with the last value."""
+    """Poll `look` until `until` accepts its value. Raises TestbedError with the last value.
+
+    It gives up after `seconds`, but not before MIN_WAIT_SECONDS.
+    """
+    seconds = max(seconds, MIN_WAIT_SECONDS)
     end = time.monotonic() + seconds
     while True:
         seen = await look()

@@ -254,7 +254,7 @@ def pull(reference: str) -> PulledImage:
         request = urllib.request.Request(
             f"http://{host}/v2/{repository}/{collection}/{digest}", headers=accept
         )
-        with urllib.request.urlopen(request, timeout=30) as response:
+        with urllib.request.urlopen(request, timeout=120) as response:
             data: bytes = response.read()
         assert f"sha256:{hashlib.sha256(data).hexdigest()}" == digest
         return data

@@ -255,7 +255,7 @@ async def test_referrers_are_listed_for_registries_without_the_api(
         f"http://{registry.address}/v2/crews/demo/manifests/{listed['manifests'][1]['digest']}",
         headers={"Accept": "application/vnd.oci.image.manifest.v1+json"},
     )
-    with urllib.request.urlopen(request, timeout=30) as response:
+    with urllib.request.urlopen(request, timeout=120) as response:
         assert json.loads(response.read())["subject"]["digest"] == digest
 
 

@@ -164,7 +164,7 @@ async def _wait_equal(stage: CutStage, base: BaselinePass, subject: str, seen: C
 async def _current_view(stage: CutStage, scenario: Scenario, subject: str) -> ClusterView:
     """A sight; nothing while the api is away."""
     with contextlib.suppress(Exception):
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             return await scenario.view(stage, subject)
     return {}
 

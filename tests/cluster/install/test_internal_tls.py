@@ -59,7 +59,7 @@ def expiry(installation: Installation, component: str) -> float:
 def metrics(installation: Installation, component: str) -> str:
     """Return the metrics of API server or controller."""
     if component == "api":
-        with urllib.request.urlopen(f"http://127.0.0.1:{installation.port}/metrics", timeout=30) as response:
+        with urllib.request.urlopen(f"http://127.0.0.1:{installation.port}/metrics", timeout=120) as response:
             return str(response.read().decode())
     service = f"services/{installation.prefix}-controller:9090"
     return kubectl("get", "--raw", f"/api/v1/namespaces/{installation.namespace}/{service}/proxy/metrics")
@@ -106,7 +106,7 @@ def test_pods_use_tls_and_accept_one_authority(installation):
             f"http://127.0.0.1:{installation.port}/internal/v1/runs/run-a/claim", b"{}", method="POST"
         )
         with pytest.raises(urllib.error.HTTPError) as refused:
-            urllib.request.urlopen(claim, timeout=30)
+            urllib.request.urlopen(claim, timeout=120)
         assert refused.value.code == 403
 
         # Another certificate of the authority, while a run streams its events.

@@ -31,14 +31,14 @@ _NET = 0x40000000
 
 
 def ip(*command: str) -> None:
-    subprocess.run(["ip", *command], check=True, capture_output=True, timeout=30)
+    subprocess.run(["ip", *command], check=True, capture_output=True, timeout=120)
 
 
 def build(pods: list[dict[str, Any]], machine: list[str], world: list[str]) -> None:
     """Create a bridge, loopback addresses and one interface per pod."""
-    subprocess.run(["mount", "--make-rprivate", "/"], check=True, timeout=30)
+    subprocess.run(["mount", "--make-rprivate", "/"], check=True, timeout=120)
     NETNS.mkdir(parents=True, exist_ok=True)
-    subprocess.run(["mount", "-t", "tmpfs", "none", str(NETNS)], check=True, timeout=30)
+    subprocess.run(["mount", "-t", "tmpfs", "none", str(NETNS)], check=True, timeout=120)
     ip("link", "set", "lo", "up")
     ip("link", "add", BRIDGE, "type", "bridge")
     ip("address", "add", f"{BRIDGE_ADDRESS}/16", "dev", BRIDGE)
@@ -92,7 +92,7 @@ def link_local(space: str | None) -> str:
     command = ["ip", "-json", "-6", *netns, "address", "show", "dev", device, "scope", "link"]
     deadline = time.monotonic() + 60
     while True:
-        done = subprocess.run(command, check=True, capture_output=True, timeout=30)
+        done = subprocess.run(command, check=True, capture_output=True, timeout=120)
         found = [one for link in json.loads(done.stdout) for one in link.get("addr_info", ())]
         # Not usable until duplicate address detection ends.
         if found and not found[0].get("tentative"):

@@ -66,9 +66,9 @@ class ReleaseApiServer:
     def __exit__(self, *_: Any) -> None:
         self.process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(timeout=30)
+            self.process.wait(timeout=120)
         self.process.kill()
-        self.process.wait(timeout=30)
+        self.process.wait(timeout=120)
         self._log.close()
 
     def call(
@@ -80,7 +80,7 @@ class ReleaseApiServer:
         all_headers |= {name.replace("_", "-"): value for name, value in headers.items()}
         request = urllib.request.Request(self.url + path, data=raw, method=method, headers=all_headers)
         try:
-            with urllib.request.urlopen(request, timeout=30) as response:
+            with urllib.request.urlopen(request, timeout=120) as response:
                 return response.status, _body(response.headers.get("Content-Type", ""), response.read())
         except urllib.error.HTTPError as error:
             return error.code, _body(error.headers.get("Content-Type", ""), error.read())

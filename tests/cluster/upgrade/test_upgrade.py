@@ -259,8 +259,8 @@ class ControllerSubprocess:
     def __exit__(self, *_: Any) -> None:
         self.process.terminate()
         try:
-            self.process.wait(timeout=30)
+            self.process.wait(timeout=120)
         except subprocess.TimeoutExpired:
             self.process.kill()
-            self.process.wait(timeout=30)
+            self.process.wait(timeout=120)
         self.output.close()

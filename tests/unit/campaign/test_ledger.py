@@ -20,7 +20,7 @@ def ledger(tmp_path):
 
 def put(ledger, **fields):
     address = urlsplit(ledger.url)
-    connection = http.client.HTTPConnection(address.hostname, address.port, timeout=30)
+    connection = http.client.HTTPConnection(address.hostname, address.port, timeout=120)
     connection.request("PUT", "/", json.dumps({"what": "mark", "number": 0, "token": "t", **fields}))
     status = connection.getresponse().status
     connection.close()

@@ -14,7 +14,7 @@ from egress import ca_bundle
 from tests.testbed.certificates import certificate
 
 ROOT = Path(__file__).parents[3]
-FETCH_SCRIPT = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1], timeout=30).status)"
+FETCH_SCRIPT = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1], timeout=120).status)"
 
 
 @pytest.fixture

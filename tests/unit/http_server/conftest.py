@@ -76,7 +76,7 @@ async def connections_testbed(
             await found.wait_for_closed()
             await found.check_ordinary_request()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(20):
+                async with asyncio.timeout(120):
                     while descriptors() > files or len(asyncio.all_tasks()) > tasks:
                         await asyncio.sleep(0.05)
             assert descriptors() <= files

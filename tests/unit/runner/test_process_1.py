@@ -85,7 +85,7 @@ async def test_a_crew_that_signals_process_1_does_not_stop_the_run(pod: Any, api
 
 async def test_an_early_stop_signal_stays_pending(pod: Any, api: Any) -> None:
     pod.before = NAMESPACE
-    api.claim_states = [{"state": "wait", "retry_after_seconds": 30}] * 100
+    api.claim_states = [{"state": "wait", "retry_after_seconds": 300}] * 100
     pod.crew("def kickoff(): pass")
     await pod.start()
     await pod.process.stderr.readline()
@@ -94,4 +94,4 @@ async def test_an_early_stop_signal_stays_pending(pod: Any, api: Any) -> None:
     os.kill(int(runner), signal.SIGTERM)
     ended = await pod.wait()
     assert (ended.code, ended.termination["outcome"]) == (78, "stopped")
-    assert ended.seconds < 20
+    assert ended.seconds < 120

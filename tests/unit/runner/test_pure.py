@@ -250,6 +250,6 @@ def test_slow_modules_are_not_imported_before_the_grant() -> None:
         "print(sorted(slow & set(sys.modules)))"
     )
     done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, timeout=30
+        [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, timeout=120
     )
     assert done.stdout == "[]\n", done.stderr
