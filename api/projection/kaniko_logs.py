@@ -12,7 +12,6 @@ import structlog
 
 from api.projection.deployment_rows import current_row
 from api.projection.list_watch import Projection
-from api.store.errors import StoreUnavailable
 from api.store.logs.build_logs import Chunk
 from api.store.store import Store
 from crds import names
@@ -92,8 +91,8 @@ class KanikoLogs:
                 return
             except errors.KubeNotFound:
                 return
-            except (errors.KubeError, StoreUnavailable) as error:
-                log.warning("build log interrupted", pod=pod, error=str(error))
+            except Exception as error:
+                log.warning("build log interrupted", pod=pod, error=str(error) or type(error).__name__)
             # Outside the semaphore: logs that cannot be read must not block the others.
             await asyncio.sleep(pause)
             pause = min(2 * pause, MAX_PAUSE_SECONDS)

@@ -93,7 +93,7 @@ async def list_and_watch(
             version = None
         except (errors.KubeError, StoreUnavailable) as error:
             log.warning("projection interrupted", kind=projection.kind.plural, error=str(error))
-            if not isinstance(error, errors.KubeUnavailable):
+            if not isinstance(error, (errors.KubeUnavailable, StoreUnavailable)):
                 version = None
             await asyncio.sleep(backoff * (0.5 + random.random()))
             backoff = min(backoff * 2, MAX_BACKOFF_SECONDS)

@@ -2,7 +2,7 @@
 
 A notification is a hint: a replica that missed some, because its connection was lost or the sender died
 first, checks again when it has reconnected, and at the latest when its readers' wait times out. So nothing
-here is repeated or stored.
+here is stored; what a broken connection did not confirm is sent again.
 """
 
 import asyncio
@@ -104,7 +104,7 @@ class NotificationRelay:
                     await self._send_pending(connection)
                 finally:
                     connection.terminate()
-            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+            except Exception as error:
                 log.warning("notifications between replicas interrupted", error=error.__class__.__name__)
             await asyncio.sleep(pause)
             pause = min(pause * 2, MAX_RETRY_SECONDS)
@@ -122,9 +122,14 @@ class NotificationRelay:
                 del self._pending[payload]
             if not self._pending:
                 self._has_pending.clear()
-            await connection.execute(
-                "select pg_notify($1, payload) from unnest($2::text[]) as payload", self._channel, batch
-            )
+            try:
+                await connection.execute(
+                    "select pg_notify($1, payload) from unnest($2::text[]) as payload", self._channel, batch
+                )
+            except BaseException:
+                self._pending = dict.fromkeys(batch) | self._pending
+                self._has_pending.set()
+                raise
 
     def _on_notification(self, _connection: Any, _pid: int, _channel: str, payload: object) -> None:
         sender, topic, key = str(payload).split(" ", 2)

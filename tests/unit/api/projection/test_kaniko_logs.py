@@ -106,12 +106,12 @@ async def follow(kaniko_logs: KanikoLogs, pod: str) -> asyncio.Task[None]:
     return kaniko_logs._tasks[pod][1]
 
 
-async def test_a_log_is_read_after_a_long_outage(
+async def test_a_log_is_read_after_a_long_outage_and_unexpected_errors(
     store: Store, kaniko_logs: KanikoLogs, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sleep = asyncio.sleep
     monkeypatch.setattr(asyncio, "sleep", lambda _seconds: sleep(0))
-    failures = [errors.KubeUnavailable(503, "ServiceUnavailable", "not now")] * 30
+    failures = [errors.KubeUnavailable(503, "ServiceUnavailable", "not now"), ValueError("unexpected")] * 15
 
     async def after_outage() -> AsyncIterator[bytes]:
         if failures:
