@@ -29,7 +29,11 @@ from plan.errors import PlanError
 
 STEPS = ("assemble", "source", "push", "prune")
 SUCCEEDED, FAILED, USAGE, TEMPORARY_FAILURE = 0, 1, 64, 75
+_LOG_FIRST_SECONDS = 1.0
+"""For the log before the result: mostly it is complete then when the deployment becomes Built."""
 _LOG_TIMEOUT_SECONDS = 5.0
+_REPORTED_LOG_TIMEOUT_SECONDS = 30.0
+"""For the rest of the log once the controller has the result, which then does not wait for the exit."""
 DEFAULT_TIMEOUT_SECONDS = 1800
 """The timeout of a pod where CREWYARD_BUILD has none."""
 
@@ -103,10 +107,11 @@ def main(arguments: list[str]) -> int:
         except OSError as error:
             log.line(f"cannot write the termination message: {error}")
             code = TEMPORARY_FAILURE
-    log.close(_LOG_TIMEOUT_SECONDS)
+    is_reported = False
     if code == SUCCEEDED and isinstance(settings, BuildSettings) and arguments[0] != "source":
-        # Reported after the log is sent: the log is then complete when the deployment becomes Built.
-        report_result(settings, arguments[0], result or {"outcome": "pushed"})
+        log.close(_LOG_FIRST_SECONDS)
+        is_reported = report_result(settings, arguments[0], result or {"outcome": "pushed"})
+    log.close(_REPORTED_LOG_TIMEOUT_SECONDS if is_reported else _LOG_TIMEOUT_SECONDS)
     return code
 
 

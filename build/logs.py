@@ -59,7 +59,7 @@ class BuildLog:
         return "\n".join(self._last)
 
     def close(self, timeout: float = 3.0) -> None:
-        """Send the remaining lines, for at most `timeout` seconds."""
+        """Send the remaining lines, for at most `timeout` seconds; another call goes on with them."""
         with self._ready:
             self._closing = True
             self._ready.notify()

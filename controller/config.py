@@ -42,6 +42,9 @@ T = TypeVar("T")
 LOG_LEVELS = ("debug", "info", "warning", "error")
 
 
+MAX_POD_TTL_SECONDS = 30 * 86400
+
+
 class ConfigError(Exception):
     """Invalid settings; the message names every invalid variable, one per line."""
 
@@ -60,6 +63,8 @@ class Timing:
     build_retry: float = 5.0
     build_pod_ttl: int = 120
     """Finished build pods cost the node until then; the API server copies Kaniko's log meanwhile."""
+    run_pod_ttl: int = 120
+    """The same of run pods, whose logs and artifacts the API server has when they end."""
     node_lost_after: int = 60
     prune_settle: float = 30.0
     """From the announcement of an image deletion; longer than a resync, so every controller knows of it."""
@@ -255,7 +260,10 @@ def parse(environment: Mapping[str, str]) -> ControllerConfig:
         run_egress=read("CREWYARD_RUN_EGRESS", parse_targets, ()),
         plans=read("CREWYARD_PLANS", parse_plans, Plans()),
         limits=limits,
-        timing=Timing.from_limits(limits),
+        timing=replace(
+            Timing.from_limits(limits),
+            run_pod_ttl=read("CREWYARD_RUN_POD_TTL", _seconds, Timing.run_pod_ttl),
+        ),
         placements=read("CREWYARD_PODS", parse_placements, NodePlacements()),
         egress=PodEgress(
             read("CREWYARD_BUILD_PROXIES", parse_proxies, {}), read("CREWYARD_CA", parse_authorities, "")
@@ -296,6 +304,12 @@ def _registry(text: str) -> str:
 def _count(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= 1000:
         raise ValueError(f"{text!r} is not a number from 1 to 1000")
+    return int(text)
+
+
+def _seconds(text: str) -> int:
+    if not text.isdecimal() or int(text) > MAX_POD_TTL_SECONDS:
+        raise ValueError(f"{text!r} is not a number of seconds from 0 to {MAX_POD_TTL_SECONDS}")
     return int(text)
 
 

@@ -46,6 +46,7 @@ class LeaderElection:
         self._kube = kube
         self._identity = identity
         self._lease: Object | None = None
+        """The held Lease as last read or written; None while a write of it has no answer."""
         self.leading = False
 
     async def acquire(self) -> None:
@@ -69,23 +70,29 @@ class LeaderElection:
 
     async def keep(self) -> None:
         """Renew the Lease until the task is cancelled. Raises LeadershipLost once another one holds it."""
+        pause = RENEW_SECONDS
         while True:
-            await asyncio.sleep(RENEW_SECONDS)
+            await asyncio.sleep(pause)
+            pause = RENEW_SECONDS
             try:
                 async with asyncio.timeout(LEASE_SECONDS):
                     await self._renew()
-            except (errors.KubeError, TimeoutError) as error:
-                log.warning("lease not renewed", error=str(error) or "timeout")
+            except errors.KubeError as error:
+                log.warning("lease not renewed", error=str(error))
+            except TimeoutError:
+                # A standby may take it from now on.
+                pause = 0.0
+                log.warning("lease not renewed", error="timeout")
 
     async def release(self) -> None:
         """Free the Lease for a standby, which then does not wait for its end."""
-        if not self.leading or self._lease is None:
+        if not self.leading:
             return
         self.leading = False
         try:
             async with asyncio.timeout(LEASE_SECONDS):
-                await self._write(self._lease, {"holderIdentity": ""})
-        except (errors.KubeError, TimeoutError) as error:
+                await self._write(self._lease or await self._read_own(), {"holderIdentity": ""})
+        except (errors.KubeError, LeadershipLost, TimeoutError) as error:
             log.info("lease not released", error=str(error) or "timeout")
 
     async def _take(self, lease: Object) -> None:
@@ -104,17 +111,21 @@ class LeaderElection:
         log.info("leading", identity=self._identity)
 
     async def _renew(self) -> None:
-        assert self._lease is not None
+        """Renew the Lease; read it first where a write without an answer may have changed it."""
+        lease, self._lease = self._lease or await self._read_own(), None
         try:
-            self._lease = await self._write(self._lease, {"renewTime": _now()})
+            self._lease = await self._write(lease, {"renewTime": _now()})
         except (errors.KubeConflict, errors.KubeNotFound):
-            # A renewal whose response was lost also changed the Lease.
-            lease = await self._kube.get(LEASE, LEASE_NAME)
-            holder = ((lease or {}).get("spec") or {}).get("holderIdentity") or ""
-            if lease is None or holder != self._identity:
-                self.leading = False
-                raise LeadershipLost(f"the Lease {LEASE_NAME} is held by {holder or 'nobody'}") from None
-            self._lease = lease
+            self._lease = await self._write(await self._read_own(), {"renewTime": _now()})
+
+    async def _read_own(self) -> Object:
+        """Return the current Lease. Raises LeadershipLost if another one holds it."""
+        lease = await self._kube.get(LEASE, LEASE_NAME)
+        holder = ((lease or {}).get("spec") or {}).get("holderIdentity") or ""
+        if lease is None or holder != self._identity:
+            self.leading = False
+            raise LeadershipLost(f"the Lease {LEASE_NAME} is held by {holder or 'nobody'}") from None
+        return lease
 
     async def _write(self, lease: Object, spec: Mapping[str, Any]) -> Object:
         metadata = {"resourceVersion": lease["metadata"]["resourceVersion"]}

@@ -31,6 +31,7 @@ from controller.project.reconcile import ProjectReconciler
 from controller.project_names import NamespaceProjectNames, ProjectNames
 from controller.pull_ahead.reconcile import PullAheadReconciler
 from controller.run.admission import AdmissionReconciler
+from controller.run.ended_pod import EndedPods
 from controller.run.reconcile import RunReconciler
 from controller.run.warm.reconcile import WarmReconciler
 from controller.runtime import event_map
@@ -122,6 +123,7 @@ class NamespaceController:
             kinds.PROJECT.plural: projects.reconcile,
             kinds.DEPLOYMENT.plural: deployments.reconcile,
             kinds.RUN.plural: RunReconciler(applier, config).reconcile,
+            event_map.ENDED_POD: EndedPods(applier).reconcile,
             event_map.ADMISSION: AdmissionReconciler(applier, config, verifier).reconcile,
             event_map.WARM: WarmReconciler(applier, config, verifier).reconcile,
             event_map.PULL_AHEAD: PullAheadReconciler(applier, config, verifier).reconcile,

@@ -30,6 +30,11 @@ def adoption(kind: Kind, child: Object, project: Project | None) -> tuple[Patch,
     return (Patch(kind, child.name, {"metadata": metadata}, child.resource_version, None),)
 
 
+def belongs_to(child: Object, project: Project) -> bool:
+    """Return whether no earlier Project of the same name owns a child, which is deleted with that."""
+    return child.owner_uid(kinds.PROJECT) in (None, project.uid)
+
+
 def reference(kind: Kind, owner: Object) -> dict[str, Any]:
     """Return the owner reference that deletes an object with its owner."""
     return {

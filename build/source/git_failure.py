@@ -78,4 +78,7 @@ def build_error(
             return BuildRefused(
                 GIT_NOT_FOUND, f"{repository} is not a git repository ({error})", "Check the address."
             )
-    return InfrastructureError(f"git: {repository} could not be read ({error or 'timed out'})")
+    # At its deadline the relay ends the connection: libgit2's message names that.
+    timed_out = error.failure.kind is GitErrorKind.TIMEOUT
+    why = "timed out" if timed_out else str(error) or "without a message"
+    return InfrastructureError(f"git: {repository} could not be read ({why})")

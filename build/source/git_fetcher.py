@@ -11,7 +11,7 @@ import pygit2
 from build.logs import BuildLog
 from build.settings import GitSource
 from build.source.git_failure import GitFetchFailed, build_error
-from build.source.git_remote import fetch_commit
+from build.source.git_remote import CONNECT_TIMEOUT_SECONDS, fetch_commit
 from build.source.submodules.url import credentials_for
 from egress.addresses import AddressRules
 from egress.git.credentials import GitCredentials
@@ -47,11 +47,19 @@ class GitFetcher:
         """Return the seconds until the deadline, at least one."""
         return max(1.0, self._deadline - time.monotonic())
 
+    def has_time_for_retry(self, pause: float) -> bool:
+        """Return whether an attempt after `pause` seconds could connect before the deadline.
+
+        Another one would only time out, and hide the problem of the one before.
+        """
+        return self._deadline - time.monotonic() >= pause + CONNECT_TIMEOUT_SECONDS
+
     def fetch(self, source: GitSource) -> pygit2.Repository:
         """Return a new repository with the commit. Raises BuildRefused or InfrastructureError."""
         credentials = self.credentials_for(source.url)
         for attempt in range(_MAX_ATTEMPTS):
             self._count += 1
+            pause = 0.3 * 2**attempt
             directory = self.directory / str(self._count)
             try:
                 repository = fetch_commit(
@@ -65,8 +73,9 @@ class GitFetcher:
                 self.bytes_left -= sum(pack.stat().st_size for pack in directory.rglob("*.pack"))
                 return repository
             except GitFetchFailed as failed:
-                if not failed.transient or attempt + 1 == _MAX_ATTEMPTS:
+                is_last = attempt + 1 == _MAX_ATTEMPTS or not self.has_time_for_retry(pause)
+                if is_last or not failed.transient:
                     raise build_error(failed, source, credentials, self.bytes_left) from None
                 self.log.line(f"fetch failed, retrying: {failed}")
-            time.sleep(0.3 * 2**attempt)
+            time.sleep(pause)
         raise AssertionError("the last attempt has raised")

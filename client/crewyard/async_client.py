@@ -400,7 +400,11 @@ class AsyncClient:
         async def attempt() -> T:
             nonlocal is_sent
             was_sent, is_sent = is_sent, True
-            response = await self._http.request(**exchange.arguments(self.settings, call))
+            try:
+                response = await self._http.request(**exchange.arguments(self.settings, call))
+            except exchange.NOT_SENT:
+                is_sent = was_sent
+                raise
             if response.status_code == 429:
                 is_sent = was_sent  # The service refused it before it had an effect.
             return exchange.result(call, response, was_sent)

@@ -21,6 +21,8 @@ STREAM_TIMEOUT_SECONDS = 45.0
 
 ENDED = ("succeeded", "failed", "canceled")
 """Statuses that a run never leaves."""
+NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
+"""Failures before a request is sent: the service cannot have received it."""
 MAX_WAIT_SECONDS = 25
 """The service would hold a response for 60 s, but proxies cut requests that are silent for 30 s or 60 s."""
 

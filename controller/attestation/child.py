@@ -63,9 +63,10 @@ def _layers(repository: ImageRepository, request: dict[str, Any]) -> dict[str, A
 
 
 def _layer(repository: ImageRepository, request: dict[str, Any]) -> dict[str, Any]:
+    started = time.monotonic()
     with repository.open_blob(request["digest"]) as content:
         layer = read_layer(content, time.monotonic() + float(request["seconds"]))
-    return asdict(layer)
+    return {**asdict(layer), "seconds": time.monotonic() - started}
 
 
 def _attach(repository: ImageRepository, request: dict[str, Any]) -> dict[str, Any]:

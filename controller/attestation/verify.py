@@ -70,6 +70,8 @@ class ImageVerifier:
             look.add_done_callback(partial(self._end, key))
         look, until = self._looks[key]
         await asyncio.wait({look}, timeout=max(0.0, until - loop.time()))
+        if not look.done() and last is not None:
+            return f"{last.problem}; the registry is being asked again"
         if not look.done():
             return f"the image {image} is not verified yet: the registry is being asked"
         return look.result()

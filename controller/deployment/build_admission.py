@@ -15,6 +15,7 @@ from controller.config import ControllerConfig
 from controller.deployment import queue, reuse, status
 from controller.deployment.queue_view import BuildQueueSnapshot, BuildQueueView
 from controller.deployment.source_key import recorded_tree, source_key
+from controller.owner import belongs_to
 from controller.runtime import event_map
 from controller.runtime.apply import Applier
 from crds import conditions, kinds, names
@@ -131,7 +132,7 @@ class BuildAdmission:
 
         def is_reusable(other: Deployment) -> bool:
             # The images of an earlier Project of this name are deleted with it.
-            if other.image in removed or other.owner_uid(kinds.PROJECT) not in (None, project.uid):
+            if other.image in removed or not belongs_to(other, project):
                 return False
             return proven_pod(self.config.token_keys, self.config.namespace, other) is not None
 

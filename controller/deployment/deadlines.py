@@ -12,6 +12,7 @@ from typing import Any
 from controller.config import Timing
 from controller.deployment.build_result import BuildFailure
 from controller.deployment.status import IMAGE_PULL, REUSED, SCHEDULING_GATED, UNSCHEDULABLE
+from controller.pods.termination import ended_at
 from controller.runtime.decision import Decision, Delete
 from crds import conditions, kinds
 from crds.objects import Deployment, Pod
@@ -59,12 +60,6 @@ def wait(build: Pod, now: datetime, timing: Timing) -> PodWait:
         deadline = int(build.spec.get("activeDeadlineSeconds") or timing.build_timeout)
         return PodWait(_left(since, deadline + timing.node_lost_after, now))
     return PodWait(_left(since, timing.start_timeout, now))
-
-
-def ended_at(build: Pod) -> datetime | None:
-    """Return when the last container that has ended did so."""
-    times = [((c.get("state") or {}).get("terminated") or {}).get("finishedAt") for c in build.containers]
-    return max((parse_time(text) for text in times if text), default=None)
 
 
 def clean_up(deployment: Deployment, pods: Sequence[Pod], now: datetime, timing: Timing) -> Decision:

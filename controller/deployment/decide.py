@@ -24,6 +24,7 @@ from controller.deployment.steps import (
     build_steps,
     stages_of,
 )
+from controller.pods.termination import ended_at
 from controller.runtime import event_map
 from controller.runtime.decision import Create, Decision, Delete, ObjectEvent
 from crds import kinds
@@ -295,7 +296,7 @@ def _retry(
         message = f"{broken.message} (after {count} attempts)"
         hint = "The installation is likely at fault, not the crew; check the pods' Events."
         return fail(observed, build_result.BuildFailure(broken.reason, message, hint, broken.log), now)
-    ended = deadlines.ended_at(steps.latest.pod) if steps.latest and steps.latest.pod else None
+    ended = ended_at(steps.latest.pod) if steps.latest and steps.latest.pod else None
     pause = config.timing.build_retry * 2.0 ** (count - 1)
     left = (ended + timedelta(seconds=pause) - now).total_seconds() if ended else 0.0
     if left > 0:

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from controller.deployment.build_result import reported_seconds
-from controller.deployment.deadlines import ended_at
+from controller.pods.termination import ended_at
 from crds.names import GROUP
 from crds.objects import Deployment, Pod
 from crds.times import format_second

@@ -17,6 +17,7 @@ from controller.images import pod as prune_pod
 from controller.images.decide import ObservedImages, PruneRefusals
 from controller.images.deleted_project import RemainingImages
 from controller.images.pod import ImageDeletions
+from controller.owner import belongs_to
 from controller.pods import push_secret
 from controller.pods.secret_check import find_problem
 from controller.runtime import event_map
@@ -70,7 +71,11 @@ class ImageCollector:
         return self.deleting[name].deployments
 
     async def collect(self, project: Project, deployments: Sequence[Deployment]) -> None:
-        """Advance the deletion of expired images. Raises `kube.errors`; the worker then retries."""
+        """Advance the deletion of expired images. Raises `kube.errors`; the worker then retries.
+
+        Deployments that an earlier Project of this name owns do not count: they are deleted with that.
+        """
+        deployments = [one for one in deployments if belongs_to(one, project)]
         now, earlier = datetime.now(UTC), self.remaining.get(project.name)
         if earlier is None or earlier.project.uid == project.uid:
             earlier = None
@@ -89,9 +94,10 @@ class ImageCollector:
             listing = await self.applier.kube.list(kinds.DEPLOYMENT, fields=f"spec.project={project.name}")
             runs = await self.applier.kube.list(kinds.RUN, fields=UNFINISHED_RUN)
             needed = frozenset(run.deployment or "" for run in map(Run, runs.items))
-            pods, deployments = await self._pods(project.name), [Deployment(item) for item in listing.items]
+            pods, present = await self._pods(project.name), [Deployment(item) for item in listing.items]
+            deployments = [one for one in present if belongs_to(one, project)]
             if earlier is not None:
-                earlier = deleted_project.unused_images(earlier, deployments, self.config)
+                earlier = deleted_project.unused_images(earlier, present, self.config)
             left_over = earlier is not None or not all(pod.owner_uids for pod in pods)
             if left_over and not self._is_refused(project.name, now):
                 if await self._clean_up(project.name, earlier, pods, now):

@@ -3,7 +3,17 @@
 import json
 import math
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
+
+from crds.objects import Pod
+from crds.times import parse_time
+
+
+def ended_at(pod: Pod) -> datetime | None:
+    """Return when the last container of a pod that has ended did so."""
+    times = [((c.get("state") or {}).get("terminated") or {}).get("finishedAt") for c in pod.containers]
+    return max((parse_time(text) for text in times if text), default=None)
 
 
 def termination_message(terminated: Mapping[str, Any]) -> Mapping[str, Any]:

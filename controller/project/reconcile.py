@@ -8,6 +8,7 @@ from functools import partial
 
 from controller.config import ControllerConfig
 from controller.images.reconcile import ImageCollector
+from controller.owner import belongs_to
 from controller.pods.run_egress import allowed_rules
 from controller.project import activation, egress_policy, name_taken, revision
 from controller.project.coalesce import CoalescingWindow
@@ -75,7 +76,7 @@ class ProjectReconciler:
         deployments = [
             deployment
             for deployment in all_deployments
-            if deployment.name not in marked and deployment.owner_uid(kinds.PROJECT) in (None, project.uid)
+            if deployment.name not in marked and belongs_to(deployment, project)
         ]
         if not all(deployment.owner_uids for deployment in deployments) and not await self._exists(project):
             # It is being deleted and leaves them: it must not adopt them again.

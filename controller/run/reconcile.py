@@ -7,6 +7,7 @@ from controller.config import ControllerConfig
 from controller.pull_ahead.decide import is_new_node
 from controller.run.decide import ObservedRun, after_deletion, decide
 from controller.run.end_metrics import record_end
+from controller.run.ended_pod import seconds_to_deletion
 from controller.run.observe import RunReader
 from controller.run.requeue import starts_again
 from controller.runtime import event_map
@@ -48,8 +49,15 @@ class RunReconciler:
                 record_end(self.applier.metrics, observed.run, decision, self.config.traces)
 
         await self.applier.apply(kinds.RUN, observed.run.raw, event_map.run(name), decision, count)
+        if observed.run.ended or _is_final(decision):
+            self._delete_pod_later(observed.pod)
         if _is_final(decision):
             self._forget(observed)
+
+    def _delete_pod_later(self, pod: Pod | None) -> None:
+        seconds = seconds_to_deletion(pod, datetime.now(UTC), self.config.timing.run_pod_ttl)
+        if pod is not None and seconds is not None:
+            self.applier.queues.add(event_map.ended_pod(pod), seconds)
 
     async def _stop_pods(self, name: str) -> None:
         """Delete by force the pods of a deleted Run that do not stop."""

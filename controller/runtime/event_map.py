@@ -28,6 +28,8 @@ SCHEDULES = "schedules"
 """Key kind: start the due Runs of a Project's schedules."""
 PULL_AHEAD = "pull-ahead"
 """Key kind: pull the image of a Project ahead to the nodes that have run it."""
+ENDED_POD = "ended-pods"
+"""Key kind: delete the pod of an ended Run."""
 
 COMPONENT_PRUNE = "prune"
 """Component label of pods that delete images of a Project."""
@@ -50,6 +52,11 @@ def deployment(name: str) -> ReconcileKey:
 def run(name: str) -> ReconcileKey:
     """Return the key of a Run."""
     return ReconcileKey(kinds.RUN.plural, name)
+
+
+def ended_pod(pod: Pod) -> ReconcileKey:
+    """Return the key of the deletion of one pod of an ended Run, not of a later one of its name."""
+    return ReconcileKey(ENDED_POD, f"{pod.name}/{pod.uid}")
 
 
 def admission(name: str) -> ReconcileKey:

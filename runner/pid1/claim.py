@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _CLAIM_TIMEOUT_SECONDS = 5.0
+_MIN_CLAIM_TIMEOUT_SECONDS = 0.1
 WAITED = "the facade let this run wait for a place"
 """Protocol text: the controller matches it in the termination message to tell a wait from a failure."""
 _DEFAULT_LIMITS = {
@@ -72,13 +73,18 @@ def claim(
     """
     attempt = 0
     waited = False
+    problem = ""
     while True:
         attempt += 1
         wait = delay(attempt, jitter())
         try:
-            response = client.claim(max(0.1, min(_CLAIM_TIMEOUT_SECONDS, deadline - now())))
+            response = client.claim(
+                max(_MIN_CLAIM_TIMEOUT_SECONDS, min(_CLAIM_TIMEOUT_SECONDS, deadline - now()))
+            )
         except HTTPConnectionError as error:
-            problem = f"the API did not respond: {error}"
+            # One that the deadline has cut short says less than those before.
+            if not problem or deadline - now() >= _MIN_CLAIM_TIMEOUT_SECONDS:
+                problem = f"the API did not respond: {error}"
         else:
             outcome = parse_claim_response(response, now())
             if isinstance(outcome, ClaimGrant | ClaimRejected):

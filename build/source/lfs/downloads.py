@@ -94,12 +94,13 @@ class LfsDownloads:
 
     def _retried(self, work: Any) -> Any:
         for attempt in range(_MAX_ATTEMPTS):
+            pause = 0.3 * 2**attempt
             try:
                 return work()
             except InfrastructureError:
-                if attempt + 1 == _MAX_ATTEMPTS:
+                if attempt + 1 == _MAX_ATTEMPTS or not self._fetcher.has_time_for_retry(pause):
                     raise
-                time.sleep(0.3 * 2**attempt)
+                time.sleep(pause)
         raise AssertionError("the last attempt has raised")
 
     def _ask(self, endpoint: str, batch: list[LfsPointer]) -> dict[str, Any]:

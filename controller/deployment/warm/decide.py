@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from controller.config import ControllerConfig
-from controller.deployment.deadlines import ended_at
 from controller.deployment.warm.template import BuilderTemplate, build
 from controller.pods import waiting
+from controller.pods.termination import ended_at
 from controller.runtime.decision import Create, Decision, Delete, ObjectEvent
 from crds import kinds, names
 from crds.objects import Pod

@@ -87,6 +87,9 @@ CREWYARD_INSTALL_IN_BASE: "off"
 {{- if ne (int .Values.retention.runSeconds) 600 }}
 CREWYARD_RUN_TTL: {{ int .Values.retention.runSeconds | toString | quote }}
 {{- end }}
+{{- if ne (int .Values.retention.runPodSeconds) 120 }}
+CREWYARD_RUN_POD_TTL: {{ int .Values.retention.runPodSeconds | toString | quote }}
+{{- end }}
 {{- if ne (int .Values.retention.recordSeconds) 2592000 }}
 CREWYARD_RECORD_TTL: {{ int .Values.retention.recordSeconds | toString | quote }}
 {{- end }}

@@ -8,6 +8,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import quote
 
+import httpx
 import pytest
 
 from api.v1.deployments.schema import CREATE
@@ -393,6 +394,32 @@ def test_a_deletion_that_was_refused_first_does_not_hide_a_wrong_name(service, c
     service.responses["DELETE", "/v1/projects/typo"] = [failure(429), NOT_FOUND]
     assert call(["projects", "delete", "typo", "--yes"]) == 3
     assert "project 'typo' not found" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (httpx.ConnectError, 3),
+        (httpx.ConnectTimeout, 3),
+        (httpx.PoolTimeout, 3),
+        (httpx.ProxyError, 3),
+        (httpx.ReadTimeout, 0),
+        (httpx.ReadError, 0),
+        (httpx.WriteError, 0),
+        (httpx.RemoteProtocolError, 0),
+    ],
+)
+def test_a_deletion_that_was_not_sent_first_does_not_hide_a_wrong_name(service, monkeypatch, error, code):
+    failures, send = [error("broken")], httpx.HTTPTransport.handle_request
+
+    def handle_request(transport, request):
+        if failures:
+            raise failures.pop()
+        return send(transport, request)
+
+    monkeypatch.setattr(httpx.HTTPTransport, "handle_request", handle_request)
+    service.responses["DELETE", "/v1/projects/typo"] = [NOT_FOUND]
+    assert call(["projects", "delete", "typo", "--yes"]) == code
 
 
 def test_a_run_is_retried_with_one_key_and_a_project_is_not(service):

@@ -78,7 +78,10 @@ class MemoryKube:
         if (verb, kind) in self.refused:
             raise self.refused[verb, kind]
 
-    async def delete(self, kind: Kind, name: str, *_: object, **__: object) -> bool:
+    async def delete(self, kind: Kind, name: str, uid: str | None = None, *_: object, **__: object) -> bool:
+        stored = self.objects.get((kind.plural, name))
+        if stored is not None and uid not in (None, stored["metadata"]["uid"]):
+            raise errors.KubeConflict(409, "Conflict", "the uid in the precondition does not match")
         return self.objects.pop((kind.plural, name), None) is not None
 
 

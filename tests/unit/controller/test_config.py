@@ -61,6 +61,7 @@ def test_all_invalid_settings_are_named_together():
         "CREWYARD_CONTROLLER_PORT": "70000",
         "CREWYARD_MAX_BUILDS": "0",
         "CREWYARD_MAX_BUILDS_PER_PROJECT": "many",
+        "CREWYARD_RUN_POD_TTL": "2592001",
         "CREWYARD_NET_ALLOW": "10.0.0.0/8, nonsense",
         "CREWYARD_PLANS": '{"free": {}}',
         "CREWYARD_LOG_LEVEL": "loud",

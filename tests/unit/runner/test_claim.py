@@ -8,8 +8,15 @@ from typing import Any
 
 import pytest
 
-from runner.pid1.api.http import HTTPResponse
-from runner.pid1.claim import WAITED, ClaimGrant, ClaimRejected, parse_claim_response
+from runner.pid1.api.http import HTTPConnectionError, HTTPResponse
+from runner.pid1.claim import (
+    WAITED,
+    ClaimGrant,
+    ClaimRejected,
+    NotClaimed,
+    claim,
+    parse_claim_response,
+)
 
 CREW = """
     open("artifacts/started", "w").close()
@@ -119,3 +126,42 @@ async def test_a_missing_variable_is_named(pod: Any) -> None:
     ended = await pod.run(TOKEN="")
     assert ended.code == 70
     assert "CREWYARD_TOKEN is not set" in ended.termination["message"]
+
+
+class FailingAPI:
+    """An API whose claims take the given seconds and fail as given; one beyond its timeout times out."""
+
+    def __init__(self, *claims: tuple[float, int | str]) -> None:
+        self.now, self.claims = 0.0, list(claims)
+
+    def claim(self, timeout: float) -> HTTPResponse:
+        seconds, failure = self.claims.pop(0) if len(self.claims) > 1 else self.claims[0]
+        self.now += min(seconds, timeout)
+        if seconds > timeout:
+            raise HTTPConnectionError("timed out")
+        if isinstance(failure, str):
+            raise HTTPConnectionError(failure)
+        return HTTPResponse(failure, b"")
+
+    def pause(self, seconds: float) -> bool:
+        self.now += seconds
+        return False
+
+
+@pytest.mark.parametrize(
+    ("claims", "problem"),
+    [
+        ([(4.0, 503), (9.0, 503)], "the API responded 503 to the claim"),
+        ([(4.0, "connection refused"), (9.0, 503)], "the API did not respond: connection refused"),
+        ([(4.0, 503), (0.1, "connection refused"), (0.1, 500)], "the API responded 500 to the claim"),
+        ([(99.0, 503)], "the API did not respond: timed out"),
+    ],
+)
+def test_a_claim_cut_by_the_deadline_keeps_the_earlier_problem(
+    monkeypatch: pytest.MonkeyPatch, claims: list[tuple[float, int | str]], problem: str
+) -> None:
+    api = FailingAPI(*claims)
+    monkeypatch.setattr("runner.pid1.claim.now", lambda: api.now)
+    outcome = claim(api, 8.0, api.pause)  # type: ignore[arg-type]
+    assert isinstance(outcome, NotClaimed) and not outcome.stopped
+    assert outcome.message == problem

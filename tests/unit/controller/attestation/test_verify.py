@@ -104,3 +104,25 @@ async def test_two_reconciles_of_one_image_ask_the_registry_once(make: Any, conf
     first, second = await asyncio.gather(*asked)
     assert first == second and "did not answer" in str(first)
     assert registry.asked == 1
+
+
+async def test_while_the_registry_is_asked_again_the_last_problem_is_named(
+    make: Any, config: ControllerConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verify, "ANSWER_SECONDS", 0.01)
+    registry, now = Registry(), [0.0]
+    registry.silent = True
+    verifying = replace(config, verify_images=True, signing=object())  # type: ignore[arg-type]
+    verifier = ImageVerifier(registry, verifying, lambda: now[0])  # type: ignore[arg-type]
+    deployment = make.deployment(status={"image": f"{config.repository('demo')}@{DIGEST}"}, built=False)
+    while "is being asked" in (problem := str(await verifier.problem(make.project(), deployment))):
+        pass
+    assert problem.endswith("the registry did not answer")
+    registry.answers.clear()
+    now[0] = verify.FIRST_RETRY_SECONDS
+    async with asyncio.timeout(30):
+        again = await verifier.problem(make.project(), deployment)
+    assert again == f"{problem}; the registry is being asked again"
+    registry.answers.set()
+    while verifier.is_looking(deployment):
+        await asyncio.sleep(0)

@@ -101,3 +101,30 @@ async def test_a_later_project_repeats_only_a_failed_image_cleanup(replaced, mes
     testbed.kube.put(kinds.POD, Object(pod.raw))
     names = [one.name for one in await collect()]
     assert names == ([pod.name, f"{pod.name}-a2"] if "trouble" in message else [])
+
+
+async def test_deployments_of_an_earlier_project_do_not_count_as_retained(make, config):
+    """The earlier Project's have higher orders: they would be kept in place of the later one's."""
+    testbed = ReconcilerTestbed()
+    images = ImageCollector(testbed.applier, config)
+    earlier, later = make.project(), make.project(metadata={"uid": "uid-later"}, retention={"deployments": 1})
+
+    def superseded(name, order, project):
+        owners = {"ownerReferences": [reference(kinds.PROJECT, project)]}
+        status = {"image": f"{config.repository('demo')}@sha256:{order}"}
+        made = make.deployment(name, order=order, phase="Superseded", metadata=owners)
+        made.raw["status"] |= status
+        return made
+
+    deployments = [superseded("dep-old", 7, earlier), superseded("dep-new", 1, later)]
+    for deployment in deployments:
+        testbed.kube.put(kinds.DEPLOYMENT, deployment)
+    testbed.show(kinds.PROJECT, later)
+    await images.refresh("demo")
+    await images.collect(later, deployments)
+    assert testbed.kube.created == [] and images.deleting["demo"].deployments == frozenset()
+    # One more of its own: the lowest order is deleted then.
+    newest = superseded("dep-newest", 2, later)
+    testbed.kube.put(kinds.DEPLOYMENT, newest)
+    await images.collect(later, [*deployments, newest])
+    assert images.deleting["demo"].deployments == {"dep-new"}
