@@ -40,8 +40,6 @@ from plan.python import VERSION
 
 T = TypeVar("T")
 LOG_LEVELS = ("debug", "info", "warning", "error")
-
-
 MAX_POD_TTL_SECONDS = 30 * 86400
 
 

@@ -1,8 +1,8 @@
 """Deletion of a finished pod a while after its end, once its Run has ended.
 
 Finished pods cost the node and the apiserver; the Run itself may stay for days. The key has all that the
-deletion needs, because the cache soon evicts ended Runs and finished pods. A pod whose end this process has not
-seen is deleted with its Run. `EndedPods.reconcile` is called by `controller.runtime.worker`.
+deletion needs, because the cache soon evicts ended Runs and finished pods. A pod whose end this process has
+not seen is deleted with its Run. `EndedPods.reconcile` is called by `controller.runtime.worker`.
 """
 
 from dataclasses import dataclass
