@@ -24,7 +24,7 @@ LAYERS = 3
 
 
 class BusyRegistry:
-    """A registry whose process reads layers of other images first, and then one of this image for `own` seconds."""
+    """A registry whose process reads other images' layers first, then one of this image for `own` seconds."""
 
     def __init__(self, own: float, other: float) -> None:
         self.own, self.other, self.now = own, other, 0.0
