@@ -58,10 +58,10 @@ def run_and_end(module: str, directory: Path, number: signal.Signals) -> list[st
             cwd=ROOT, env=environment(directory, port), stdout=log, stderr=log,
         )  # fmt: skip
     try:
-        until_listening(port, 60)
+        until_listening(port, 180)
         had = temporary_files(directory)
         process.send_signal(number)
-        process.wait(60)
+        process.wait(180)
     finally:
         process.kill()
         process.wait()
@@ -73,6 +73,7 @@ def temporary_files(directory: Path) -> list[str]:
     return sorted(path.name for path in (directory / "tmp").rglob("*") if path.is_dir())
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("module", ["controller", "api"])
 def test_the_next_process_removes_what_a_killed_one_left(tmp_path: Path, module: str) -> None:
     """Slow: each process starts twice."""

@@ -39,7 +39,7 @@ class FakeRunAPI:
 
     entrypoint: str = "main:kickoff"
     input: dict[str, Any] = field(default_factory=dict)
-    timeout: float = 60
+    timeout: float = 600
     ask_seconds: float = 0
     limits: dict[str, int] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)  # config and context of the run
@@ -52,7 +52,7 @@ class FakeRunAPI:
     poison: str = ""  # respond 422 to an event that contains this
     keep_no_events: bool = False  # like an API that lost acknowledged events: accepts no later ones
     keep_bodies: bool = True
-    artifact_seconds: float = 0  # delay of each upload
+    uploads_together: int = 0  # the first uploads wait until there are as many
 
     bound: asyncio.Event = field(default_factory=asyncio.Event)  # a pod that waits for a run gets one
     waits: int = 0
@@ -75,6 +75,7 @@ class FakeRunAPI:
     batches: int = 0
     artifacts: dict[str, list[StoredArtifact]] = field(default_factory=dict)
     storing: int = 0
+    together: asyncio.Event = field(default_factory=asyncio.Event)
     max_parallel: int = 0
     result: dict[str, Any] | None = None
     results: int = 0
@@ -243,7 +244,10 @@ class FakeRunAPI:
         self.storing += 1
         self.max_parallel = max(self.max_parallel, self.storing)
         try:
-            await asyncio.sleep(self.artifact_seconds)
+            if self.storing >= self.uploads_together:
+                self.together.set()
+            async with asyncio.timeout(60):
+                await self.together.wait()
             return await self._take(request)
         finally:
             self.storing -= 1

@@ -78,7 +78,7 @@ class RunnerPod:
             user=int(uid) if uid else None,
         )  # fmt: skip
 
-    async def wait(self, seconds: float = 120) -> PodExit:
+    async def wait(self, seconds: float = 240) -> PodExit:
         assert self.process is not None
         try:
             stdout, stderr = await asyncio.wait_for(self.process.communicate(), seconds)
@@ -100,7 +100,7 @@ class RunnerPod:
         self.process.send_signal(signal.SIGTERM)
 
 
-async def wait_until(condition: Callable[[], object], seconds: float = 60) -> None:
+async def wait_until(condition: Callable[[], object], seconds: float = 120) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "timeout: the condition is not true"

@@ -97,14 +97,19 @@ async def test_an_unreachable_api_ends_the_pod_at_the_start_timeout(pod: Any, ap
     await api.stop()
     ended = await pod.run(START_TIMEOUT="0.5")
     assert (ended.code, list((pod.app / "artifacts").iterdir())) == (78, [])
-    assert 0.4 < ended.seconds < 30
+    assert 0.4 < ended.seconds < 80  # the pod of other tests has 90 s
     assert "did not respond" in ended.termination["message"]
 
 
 async def test_a_pod_without_a_slot_reports_it_at_the_start_timeout(pod: Any, api: Any) -> None:
     pod.crew(CREW)
-    api.claim_states = [{"state": "wait", "retry_after_seconds": 0.2}] * 2 + [503] * 100
-    ended = await pod.run(START_TIMEOUT="0.8")
+    # On a busy machine the short time may be over before the API responds.
+    for seconds in ("0.8", "30"):
+        api.nonce, api.claims = "", 0
+        api.claim_states = [{"state": "wait", "retry_after_seconds": 0.2}] * 2 + [503] * 100
+        ended = await pod.run(START_TIMEOUT=seconds)
+        if WAITED in ended.termination["message"]:
+            break
     assert (ended.code, list((pod.app / "artifacts").iterdir())) == (78, [])
     assert WAITED in ended.termination["message"]
 
@@ -119,7 +124,7 @@ async def test_a_pod_stopped_before_its_claim_exits_immediately(pod: Any, api: A
     pod.terminate()
     ended = await pod.wait()
     assert (ended.code, ended.termination["outcome"]) == (78, "stopped")
-    assert ended.seconds < 30
+    assert ended.seconds < 80  # its start timeout is 90 s
 
 
 async def test_a_missing_variable_is_named(pod: Any) -> None:

@@ -19,6 +19,7 @@ from runner.pid1.output.event_queue import EventQueue
 from runner.pid1.output.mask import SecretMask
 from runner.pid1.questions import Questions, WaitingTime
 from tests.unit.runner.conftest import wait_until
+from tests.unit.runner.test_warm import WARM
 
 ASKS = """
 from crewyard_runtime import ask
@@ -185,15 +186,24 @@ async def test_a_prompt_that_typer_prints_itself_is_the_question(pod: Any, api: 
 
 
 async def test_waiting_does_not_count_against_the_timeout(pod: Any, api: Any) -> None:
-    api.timeout = 1.5
-    pod.crew("from crewyard_runtime import ask\ndef kickoff():\n    return ask('?')")
-    await pod.start()
+    api.timeout = 4
+    pod.crew(
+        """
+        from crewyard_runtime import ask
+        open("imported", "w").close()
+        def kickoff():
+            return ask("?")
+        """
+    )
+    await pod.start(**WARM)
+    await wait_until((pod.app / "imported").exists)
+    api.bound.set()
     await wait_until(lambda: "q1" in api.questions)
-    await wait_until(lambda: api.granted_at + 2.5 < time.monotonic())
+    await wait_until(lambda: api.granted_at + 5 < time.monotonic())
     api.answers["q1"] = "late"
     await pod.wait()
     assert (api.result["outcome"], api.result["output"]) == ("succeeded", "late")
-    assert api.result["duration_ms"] >= 2500
+    assert api.result["duration_ms"] >= 5000
 
 
 async def test_working_after_an_answer_counts_against_the_timeout(pod: Any, api: Any) -> None:

@@ -172,7 +172,7 @@ class SilentGitHandler(http.server.BaseHTTPRequestHandler):
     over = threading.Event()
 
     def do_GET(self) -> None:
-        self.over.wait(20)
+        self.over.wait(120)
 
 
 async def test_child_is_killed_at_the_deadline(fetches, tmp_path, monkeypatch):
@@ -221,10 +221,19 @@ def test_exit_of_a_child_is_classified(code, reason, transient):
 
 async def test_idle_child_is_stopped_after_a_timeout(fetches, tmp_path, monkeypatch):
     monkeypatch.setattr(fetch_pool, "SPARE_TTL_SECONDS", 1.0)
+    started: asyncio.Queue[GitChild] = asyncio.Queue()
+    start = GitChild.start
+
+    async def noted_start() -> GitChild:
+        child = await start()
+        started.put_nowait(child)
+        return child
+
+    monkeypatch.setattr(GitChild, "start", noted_start)
     with GitServer(tmp_path) as server:
         sha = server.create("crew").commit({"main.py": "1"}, "A commit")
         await fetches.commit(Remote(server.url("crew")), RemoteHead("HEAD", sha), "", 90)
-        spare = fetches._spare
-        assert spare is not None
-        await (await spare).process.wait()
+        async with asyncio.timeout(120):
+            _used, spare = await started.get(), await started.get()
+            await spare.process.wait()
         assert fetches._spare is None

@@ -10,13 +10,17 @@ from egress.relay.timer import TimerThread
 
 def test_timers_fire_in_order_of_time():
     fired: queue.Queue[str] = queue.Queue()
-    timers, now = TimerThread(), time.monotonic()
+    timers, now, scheduled = TimerThread(), time.monotonic(), threading.Event()
+    # Holds the thread, so none fires before all are scheduled.
+    timers.schedule(now, lambda: scheduled.wait(60))
     timers.schedule(now + 0.5, lambda: fired.put("late"))
     timers.schedule(now + 0.2, lambda: fired.put("soon"))
     canceled = timers.schedule(now + 0.3, lambda: fired.put("canceled"))
     timers.schedule(now - 1, lambda: fired.put("past"))
     timers.cancel(canceled)
+    scheduled.set()
     assert [fired.get(timeout=60) for _ in range(3)] == ["past", "soon", "late"]
+    assert time.monotonic() >= now + 0.5
     assert fired.empty()
 
 

@@ -121,9 +121,13 @@ async def test_no_crew_runs_behind_a_certificate_that_is_not_accepted(
         trusted.write_text(other.text)
         pod.environ["SSL_CERT_FILE"] = str(trusted)
     pod.crew("raise SystemExit('the crew ran')")
-    ended = await pod.run(**tls.variables(), START_TIMEOUT="1")
-    assert ended.code == 78
-    message = str(ended.termination["message"])
+    # On a busy machine the short time may be over before the handshake is.
+    for seconds in ("1", "30"):
+        ended = await pod.run(**tls.variables(), START_TIMEOUT=seconds)
+        assert ended.code == 78
+        message = str(ended.termination["message"])
+        if problem in message:
+            break
     assert message.startswith(f"The run was not claimed: the API did not respond: the certificate of {HOST}:")
     assert problem in message
     assert (api.claims, api.events) == (0, [])

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from runner.pid1.artifacts.content import content_type, encode_path
+from runner.pid1.artifacts.upload_pool import MAX_PARALLEL_UPLOADS
 from tests.unit.runner.conftest import wait_until
 
 
@@ -216,12 +217,12 @@ async def test_an_early_result_is_sent_again_with_the_missing_parts(pod: Any, ap
 
 
 async def test_four_files_are_uploaded_in_parallel_before_the_result(pod: Any, api: Any) -> None:
-    api.artifact_seconds = 0.1
+    api.uploads_together = MAX_PARALLEL_UPLOADS
     pod.crew(
         "def kickoff():\n    for n in range(9): open(f'artifacts/{n}', 'w').write('x' * n)\n    return 'done'"
     )
     await pod.run()
-    assert api.max_parallel == 4
+    assert api.max_parallel == MAX_PARALLEL_UPLOADS == 4
     assert api.result["artifacts"] == {"count": 9, "bytes": 36}
 
 

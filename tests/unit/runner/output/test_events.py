@@ -74,7 +74,7 @@ async def test_an_api_outage_loses_nothing(pod: Any, api: Any) -> None:
     assert (await pod.wait()).code == 0
     assert api.logs() == [str(number) for number in range(50)]
     assert (api.result["output"], list(api.artifacts)) == ("done", ["a.txt"])
-    assert api.result["duration_ms"] < 40_000
+    assert api.result["duration_ms"] < 120_000
 
 
 async def test_a_permanent_api_outage_ends_the_pod_with_a_termination_message(pod: Any, api: Any) -> None:
@@ -103,14 +103,14 @@ async def test_409_in_the_middle_kills_the_crew(pod: Any, api: Any) -> None:
         """
         import time
         def kickoff():
-            for number in range(30_000):
+            for number in range(20_000):
                 print(number)
                 time.sleep(0.02)
         """
     )
     ended = await pod.run()
     assert (ended.code, api.result) == (77, None)
-    assert ended.seconds < 120
+    assert ended.seconds < 200  # the crew would print for 400 s
 
 
 async def test_a_rejected_event_does_not_block_others(pod: Any, api: Any) -> None:

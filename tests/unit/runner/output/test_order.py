@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runner.pid1.output.sync_markers import MarkerSplitter
+from tests.unit.runner.conftest import wait_until
 
 MARKER = b"\0\x1ecrewyard:%d.%d\x1e\0"
 _NOISE = st.sampled_from(
@@ -104,7 +105,7 @@ async def test_forged_markers_delay_output_only_briefly(pod: Any, api: Any) -> N
     )
     ended = await pod.run()
     assert sorted(_messages(api)) == ["1", "2", "3", "ab", "end"]
-    assert ended.seconds < 20
+    assert ended.seconds < 100
 
 
 @pytest.mark.parametrize(
@@ -123,12 +124,15 @@ async def test_a_marker_without_its_event_does_not_block_busy_streams(pod: Any, 
             os.write(1, b"\\0\\x1ecrewyard:9.9\\x1e\\0")
             print("received")
             threading.Thread(target=talk, daemon=True).start()
-            time.sleep(3)
+            while not os.path.exists("stop"):
+                time.sleep(0.01)
         """
     )
-    await pod.run()
-    messages = _messages(api)
-    assert messages.index("received") < len(messages) - 20
+    await pod.start()
+    await wait_until(lambda: "received" in _messages(api))
+    (pod.app / "stop").touch()
+    await pod.wait()
+    assert "still" in _messages(api)
 
 
 async def test_nested_emit_neither_hangs_nor_interleaves(pod: Any, api: Any) -> None:
