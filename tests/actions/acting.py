@@ -46,7 +46,7 @@ class ActRepository:
     secrets: dict[str, str]
 
     async def run(
-        self, workflow: str, seconds: float = 300, variables: Mapping[str, str] | None = None
+        self, workflow: str, seconds: float = 900, variables: Mapping[str, str] | None = None
     ) -> tuple[int, str]:
         """Run a workflow; return its exit code and log. `variables` extend its environment."""
         file = self.home / "secrets"

@@ -121,7 +121,7 @@ class ActionRunner:
             stderr=asyncio.subprocess.STDOUT,
         )
 
-    async def done(self, process: asyncio.subprocess.Process, seconds: float = 180) -> StepResult:
+    async def done(self, process: asyncio.subprocess.Process, seconds: float = 600) -> StepResult:
         raw, _ = await asyncio.wait_for(process.communicate(), seconds)
         log = raw.decode("utf-8")
         assert f'File "{ROOT}' not in log, log  # no traceback of the action

@@ -79,13 +79,13 @@ async def test_a_commit_is_deployed_and_run(tmp_path, project):
     assert done.outputs["url"] == f"{URL}/console/#/deployments/{found['id']}"
 
     inputs = {**who, "input": json.dumps({"name": "harbour"}), "artifacts_directory": "out"}
-    done = await runner.done(await runner.start("run", **inputs), 300)
+    done = await runner.done(await runner.start("run", **inputs), 900)
     assert done.code == 0, done.log
     assert json.loads(done.outputs["output"]) == {"greeting": "hello, harbour"}
     assert (runner.workspace / "out/deep/greeting.txt").read_text() == "hello, harbour"
     assert "agent writer: started: greet\n" in done.log and done.errors() == []
 
-    done = await runner.done(await runner.start("run", **{**inputs, "input": '{"name": "missing"}'}), 300)
+    done = await runner.done(await runner.start("run", **{**inputs, "input": '{"name": "missing"}'}), 900)
     assert done.code == 1 and done.outputs["status"] == "failed"
     assert "title=CrewError" in done.errors()[0] and "the name is missing" in done.errors()[0]
 

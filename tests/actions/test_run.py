@@ -100,7 +100,7 @@ async def test_a_canceled_workflow_cancels_the_run(runner, service, number):
     service.faults["POST /v1/runs/{id}/cancel"].append("cut")
     process.send_signal(number)
     process.send_signal(signal.SIGTERM)
-    await asyncio.wait_for(service.canceled.wait(), 60)
+    await asyncio.wait_for(service.canceled.wait(), 300)
     done = await runner.done(process)
     assert done.code == 130
     assert not done.errors()
@@ -121,8 +121,8 @@ async def test_the_runner_s_signal_reaches_the_program_through_the_shell(runner,
     while await process.stdout.readline() != b"the run has started (deployment dep_x)\n":
         pass
     process.send_signal(signal.SIGINT)
-    await asyncio.wait_for(service.canceled.wait(), 60)
-    await asyncio.wait_for(process.communicate(), 60)
+    await asyncio.wait_for(service.canceled.wait(), 300)
+    await asyncio.wait_for(process.communicate(), 300)
     assert process.returncode == 130
 
 
@@ -140,7 +140,7 @@ async def test_a_run_without_a_response_yet_is_canceled_too(runner, service):
     while b"retrying in 60 s" not in await process.stdout.readline():
         pass
     process.send_signal(signal.SIGTERM)
-    await asyncio.wait_for(service.canceled.wait(), 60)
+    await asyncio.wait_for(service.canceled.wait(), 300)
     assert (await runner.done(process)).code == 130
     assert requested.is_set() and len(service.created) == 1
 

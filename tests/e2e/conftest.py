@@ -21,6 +21,8 @@ __all__ = ["CREW", "BuiltCrew", "GitProject", "archive", "eventually", "upload"]
 
 CREW = Path(__file__).parent / "crew"
 LIMITS = {"memory": "256Mi", "ephemeral-storage": "256Mi"}
+RUN_SECONDS = 600
+"""Upper bound of a wait for a run, whose pod may need a minute to start."""
 
 
 # These stop the service, make nodes or enemies of the node: not on a cluster that others use.
@@ -108,18 +110,18 @@ class BuiltCrew:
         body = {"deployment": self.deployment, "entrypoint": whole, **more}
         return (await self.testbed.post("/v1/runs", body))["id"]
 
-    async def run(self, entrypoint: str, seconds: float = 240, **more) -> dict:
+    async def run(self, entrypoint: str, seconds: float = RUN_SECONDS, **more) -> dict:
         """Start a function through the API; return the finished run."""
         return await self.wait_finished(await self.start(entrypoint, **more), seconds)
 
-    async def wait_for_log(self, run: str, line: str, seconds: float = 240) -> None:
+    async def wait_for_log(self, run: str, line: str, seconds: float = RUN_SECONDS) -> None:
         """Wait until the crew has printed `line`."""
         async for message in self.testbed.stream(f"/v1/runs/{run}/events", seconds=seconds):
             if message.event == "log" and message.data["message"] == line:
                 return
         raise AssertionError(f"{run} ended without printing {line!r}")
 
-    async def wait_finished(self, run: str, seconds: float = 240) -> dict:
+    async def wait_finished(self, run: str, seconds: float = RUN_SECONDS) -> dict:
         """The run, once it has ended."""
 
         async def look() -> dict | None:

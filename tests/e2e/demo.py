@@ -67,7 +67,7 @@ class Demo:
                     return whole
             return None
 
-        return await eventually(look, lambda seen: seen is not None, 60)
+        return await eventually(look, lambda seen: seen is not None, 300)
 
     async def follow_build(self, deployment: str) -> None:
         """Print the build log as it is written, then waits for the end of the build."""
@@ -138,7 +138,7 @@ class Demo:
                     "Run", name, {"project": self.project, "input": {"topic": "harbours"}}, "create"
                 )
             )
-            await testbed.kubectl("wait", f"crun/{name}", "--for=condition=Complete", "--timeout=240s")
+            await testbed.kubectl("wait", f"crun/{name}", "--for=condition=Complete", "--timeout=230s")
             runs = await eventually(
                 lambda: testbed.get("/v1/runs", project=self.project),
                 lambda seen: any(item["id"] == f"run_{name[4:]}" and item["completed_at"] for item in seen),

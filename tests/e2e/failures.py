@@ -3,11 +3,15 @@
 from typing import Any
 
 from tests.e2e.testbed import eventually
-from tests.e2e.upload_project import UploadProject
+from tests.e2e.upload_project import BUILD_SECONDS, UploadProject
 
 
 async def failed(
-    upload_project: UploadProject, deployment: str, reason: str, words: list[str], seconds: float = 300
+    upload_project: UploadProject,
+    deployment: str,
+    reason: str,
+    words: list[str],
+    seconds: float = BUILD_SECONDS,
 ) -> dict[str, Any]:
     """The error of a deployment that must fail so: reason, message, next step, log, conditions and event.
 
@@ -39,6 +43,6 @@ async def failed(
             "jsonpath={.items[*].reason}",
         )
 
-    await eventually(look, lambda reasons: reason in reasons.split(), 60)
+    await eventually(look, lambda reasons: reason in reasons.split(), 300)
     assert (await upload_project.log(deployment)).strip(), "no build log"
     return error

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.e2e.testbed import E2eTestbed, eventually
+from tests.e2e.upload_project import BUILD_SECONDS
 from tests.testbed.git_server import Repository
 
 
@@ -27,7 +28,7 @@ class GitProject:
         conditions = found["status"]["conditions"]
         return next(condition for condition in conditions if condition["type"] == "Ready")
 
-    async def deployment(self, sha: str, seconds: float = 60) -> dict[str, Any]:
+    async def deployment(self, sha: str, seconds: float = 300) -> dict[str, Any]:
         """The Deployment object made from a commit, as soon as there is one."""
 
         async def look() -> dict[str, Any] | None:
@@ -43,7 +44,7 @@ class GitProject:
         made: dict[str, Any] = await eventually(look, lambda seen: seen is not None, seconds)
         return made
 
-    async def wait_finished(self, sha: str, seconds: float = 300) -> dict[str, Any]:
+    async def wait_finished(self, sha: str, seconds: float = BUILD_SECONDS) -> dict[str, Any]:
         """The same, once its build has ended."""
         name = (await self.deployment(sha))["metadata"]["name"]
         done: dict[str, Any] = await eventually(

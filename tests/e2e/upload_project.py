@@ -12,6 +12,8 @@ from typing import Any
 from tests.e2e.testbed import E2eTestbed, eventually
 
 UNBUILT = ("pending", "building")
+BUILD_SECONDS = 900
+"""Upper bound of a wait for a build, which may be behind those of other tests."""
 
 
 def archive(files: Mapping[str, bytes | str]) -> bytes:
@@ -64,7 +66,7 @@ class UploadProject:
         return str((await self.testbed.post("/v1/deployments", body))["id"])
 
     async def wait_finished(
-        self, deployment: str, seconds: float = 300, pause: float = 0.1
+        self, deployment: str, seconds: float = BUILD_SECONDS, pause: float = 0.1
     ) -> dict[str, Any]:
         """The deployment, once its build has ended."""
         found: dict[str, Any] = await eventually(

@@ -39,7 +39,7 @@ OURS = {
 AROUND = {"__name__", "job", "namespace", "pod", "instance"}
 MOST = 100
 """Values of a label; there are some sixty routes; values chosen by users would exceed it."""
-SECONDS = 300.0
+SECONDS = 900.0
 
 
 def finished(client: Client, run: str) -> str:

@@ -59,7 +59,7 @@ def _start(
         process = subprocess.Popen(
             ["docker-registry", "serve", str(configuration)], stdout=output, stderr=subprocess.STDOUT
         )
-    end = time.monotonic() + 60
+    end = time.monotonic() + 180
     while time.monotonic() < end and process.poll() is None:
         try:
             urllib.request.urlopen(f"http://{address}/v2/", timeout=1)

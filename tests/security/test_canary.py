@@ -101,7 +101,7 @@ async def use_https(planted: PlantedSecrets) -> None:
         f"{git_project.project}-git", username="git", password=planted.canaries.draw("git-wrong")
     )
     planted.commit("harbour-pilot==1.2\n")
-    await eventually(git_project.ready_condition, lambda seen: seen["reason"] == "GitAuthFailed", 180)
+    await eventually(git_project.ready_condition, lambda seen: seen["reason"] == "GitAuthFailed", 600)
 
 
 async def use_ssh(planted: PlantedSecrets, server: SshServer) -> None:
@@ -110,7 +110,7 @@ async def use_ssh(planted: PlantedSecrets, server: SshServer) -> None:
     assert done["status"]["phase"] == "Active", done["status"]
     server.change_host_keys()
     planted.ssh.repository.commit({"main.py": "late"}, "Never seen")
-    await eventually(planted.ssh.ready_condition, lambda seen: seen["reason"] == "HostKeyMismatch", 180)
+    await eventually(planted.ssh.ready_condition, lambda seen: seen["reason"] == "HostKeyMismatch", 600)
 
 
 async def know_the_services_own(planted: PlantedSecrets) -> None:

@@ -37,6 +37,8 @@ FAST = Timing(
     prune_settle=1.5,
 )
 """Start timeouts stay long: a pod without image must outlast a test on a busy machine."""
+WAIT_SECONDS = 400.0
+"""Upper bound of a wait: a pod that starts in seconds takes minutes on a busy machine."""
 
 
 @dataclass
@@ -48,7 +50,7 @@ class ControllerTestbed:
     process: ControllerProcess | None = None
 
     async def until(
-        self, kind: Kind, name: str, holds: Callable[[dict[str, Any]], Any], seconds: float = 120.0
+        self, kind: Kind, name: str, holds: Callable[[dict[str, Any]], Any], seconds: float = WAIT_SECONDS
     ) -> dict[str, Any]:
         """Return the object once `holds` is true for it."""
         obj: dict[str, Any] | None = None
@@ -133,8 +135,11 @@ class ControllerTestbed:
         with contextlib.suppress(errors.Invalid, errors.KubeNotFound):
             await self.kube.patch(kinds.POD, pod, body, "status")
 
-    async def start_pod(self, pod: Pod, container: str) -> None:
-        """Play the kubelet: show that a pod runs, after the scheduler's write, which would race the next."""
+    async def start_pod(self, pod: Pod, container: str, *processes: ControllerProcess) -> None:
+        """Play the kubelet: show that a pod runs, after the scheduler's write, which would race the next.
+
+        Return when the controllers have seen it: they can give the pod to a run or a build then.
+        """
         await self.until(kinds.POD, pod.name, lambda o: conditions.find(Pod(o).conditions, "PodScheduled"))
         now = format_time(pod.created)
         met = {"status": "True", "lastTransitionTime": now}
@@ -144,8 +149,15 @@ class ControllerTestbed:
             "containerStatuses": [container_status(container, running={"startedAt": now})],
         }
         await self.set_pod_status(pod.name, pod.uid, running)
+        assert processes or self.process is not None
+        async with asyncio.timeout(WAIT_SECONDS):
+            for process in processes or (self.process,):
+                while (
+                    not (seen := process.own.cache.get(kinds.POD, pod.name)) or Pod(seen).phase != "Running"
+                ):
+                    await asyncio.sleep(0.05)
 
-    async def wait_ended(self, name: str, seconds: float = 120.0) -> Run:
+    async def wait_ended(self, name: str, seconds: float = WAIT_SECONDS) -> Run:
         """Return the Run once it has ended."""
         return Run(await self.until(kinds.RUN, name, lambda o: Run(o).ended, seconds))
 
@@ -201,7 +213,7 @@ async def controller(kube: KubeClient, config: ControllerConfig) -> AsyncIterato
         yield process
     finally:
         stop.set()
-        await asyncio.wait_for(work, 120)
+        await asyncio.wait_for(work, WAIT_SECONDS)
         await own_client.close()
 
 
@@ -209,7 +221,7 @@ async def settle(process: ControllerProcess) -> None:
     """List all objects and wait until no key is ready or active; twice, for what the first has written."""
     own = process.own
     queues = (own.queues.main, own.queues.sources, own.queues.reports, own.queues.attestations)
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(WAIT_SECONDS):
         for _ in range(2):
             await own.resync.list_all()
             while any(queue._ready or queue._active for queue in queues):

@@ -10,7 +10,7 @@ import pytest
 
 from crds import kinds
 from crds.objects import Deployment
-from tests.cluster.controller.conftest import FAST, ControllerTestbed, controller, settings
+from tests.cluster.controller.conftest import FAST, WAIT_SECONDS, ControllerTestbed, controller, settings
 from tests.testbed.git_server import GitServer
 
 WINDOW = 6.0
@@ -51,7 +51,7 @@ async def test_newest_of_twenty_pushes_wins(kube, tmp_path, kopf):
             # Each polled commit that was not deployed is reported with the commit that superseded it.
             skipped_shas = {sha[:12] for sha in shas[:4]} - {d.spec["gitSha"][:12] for d in deployments}
             assert skipped_shas
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(WAIT_SECONDS):
                 while skipped_shas - set(
                     re.findall(r"[0-9a-f]{12}", messages := await skipped_messages(testbed))
                 ):
@@ -104,7 +104,7 @@ def upload(name):
 
 async def wait_deployment(testbed, sha):
     """Return the name of the Deployment of a commit once it exists."""
-    async with asyncio.timeout(90):
+    async with asyncio.timeout(WAIT_SECONDS):
         while True:
             for deployment in await all_deployments(testbed):
                 if deployment.spec.get("gitSha") == sha:

@@ -8,7 +8,7 @@ import pytest
 from controller.pods.run_egress import EgressTarget
 from crds import kinds
 from crds.conditions import find
-from tests.cluster.controller.conftest import ControllerTestbed, condition, controller, settings
+from tests.cluster.controller.conftest import WAIT_SECONDS, ControllerTestbed, condition, controller, settings
 
 POLICY = "crewyard-egress-demo"
 
@@ -72,7 +72,7 @@ async def fenced(kube) -> AsyncIterator[ControllerTestbed]:
 
 
 async def gone(fenced) -> None:
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(WAIT_SECONDS):
         while await fenced.kube.get(kinds.NETWORK_POLICY, POLICY) is not None:
             await asyncio.sleep(0.05)
 

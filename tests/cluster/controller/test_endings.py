@@ -8,7 +8,7 @@ import pytest
 from controller.run.outcome import of_pod
 from crds import kinds
 from crds.objects import Pod, Run
-from tests.cluster.controller.conftest import IMAGE, ControllerTestbed, controller, settings
+from tests.cluster.controller.conftest import IMAGE, WAIT_SECONDS, ControllerTestbed, controller, settings
 
 RUN = Run({"metadata": {"name": "run-a", "uid": "u"}, "spec": {}, "status": {"phase": "Pending"}})
 SLEEP = "import time; time.sleep(600)"
@@ -39,7 +39,7 @@ async def last_seen(kube, pod):
     """Return the last state of a pod: finished or deleted."""
     seen = pod
     with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(300):
+        async with asyncio.timeout(900):
             while not Pod(seen).finished:
                 async for event in kube.watch(kinds.POD, seen["metadata"]["resourceVersion"]):
                     if event.type in ("MODIFIED", "DELETED"):
@@ -50,7 +50,7 @@ async def last_seen(kube, pod):
 
 
 async def wait_running(kube):
-    async with asyncio.timeout(180):
+    async with asyncio.timeout(WAIT_SECONDS):
         while Pod(await kube.get(kinds.POD, "run-a")).phase != "Running":
             await asyncio.sleep(0.1)
 

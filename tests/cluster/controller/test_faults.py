@@ -156,7 +156,7 @@ async def test_cluster_rollback_stops_the_controller(kube):
         newer = {**project.raw, "metadata": {**project.metadata, "resourceVersion": str(10**12)}}
         process.own.cache.put(kinds.PROJECT, newer)
         with pytest.raises(StateRolledBack):
-            await asyncio.wait_for(work, 60)
+            await asyncio.wait_for(work, 300)
     finally:
         stop.set()
         await asyncio.gather(work, return_exceptions=True)

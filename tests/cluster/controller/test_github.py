@@ -9,9 +9,10 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from controller.github import reconcile
+from controller.github.pauses import RequestPauses
 from crds import kinds
 from crds.names import ANNOTATION_CLOSED, ANNOTATION_GITHUB
-from tests.cluster.controller.conftest import ControllerTestbed, controller, settings, settle
+from tests.cluster.controller.conftest import WAIT_SECONDS, ControllerTestbed, controller, settings, settle
 from tests.testbed.github_server import APP, INSTALLATION, LOGIN, REPOSITORY, TOKEN, github_server
 
 SHA, OTHER = "a" * 40, "b" * 40
@@ -50,7 +51,7 @@ async def project(testbed, **github):
     return await testbed.project(github={"repository": REPOSITORY, "secretRef": {"name": "github"}, **github})
 
 
-async def until(holds, seconds=90):
+async def until(holds, seconds=WAIT_SECONDS):
     async with asyncio.timeout(seconds):
         while not holds():
             await asyncio.sleep(0.05)
@@ -145,7 +146,7 @@ async def test_wrong_token_is_reported_once_and_retried(testbed, github):
     await testbed.deployment("dep-a", source=commit(SHA))
     await testbed.wait_active("dep-a")
     await until(lambda: github.request_count > 4)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(WAIT_SECONDS):
         # Events are written in the background.
         while not (events := await not_told_events(testbed)):
             await asyncio.sleep(0.05)
@@ -211,7 +212,7 @@ async def test_refused_comment_does_not_stop_the_report(testbed, github):
     await testbed.deployment("dep-a", gitSha=SHA, preview={"pullRequest": 7})
     await wait_reported(testbed, "dep-a", "success")
     assert github.deployments[0]["states"][-1] == "success"
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(WAIT_SECONDS):
         while not (events := await not_told_events(testbed)):
             await asyncio.sleep(0.05)
     assert "pull requests" in events[0]["message"]
@@ -268,13 +269,15 @@ async def test_removed_github_deployment_is_recreated(testbed, github):
     assert [d["states"][-1] for d in github.deployments if d["sha"] == SHA] == ["inactive"]
 
 
-async def test_retry_after_applies_to_the_whole_project(testbed, github):
+async def test_retry_after_applies_to_the_whole_project(testbed, github, monkeypatch):
     await secret(testbed, token=TOKEN)
     await project(testbed)
-    github.failures, github.headers = [403], {"Retry-After": "10"}
+    github.failures, github.headers = [403], {"Retry-After": "3000"}
     await testbed.deployment("dep-a", source=commit(SHA))
     await until(lambda: github.request_count == 1)
     await testbed.deployment("dep-b", source=commit(OTHER))
     await testbed.settle()
     assert github.request_count == 1
+    # The pause ends: the next resync reports both.
+    monkeypatch.setattr(RequestPauses, "left", lambda *_: 0.0)
     await wait_reported(testbed, "dep-b", "success")

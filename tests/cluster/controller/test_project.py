@@ -14,6 +14,7 @@ from crds.deployment_name import git_name
 from crds.names import ANNOTATION_FAILING_NOTIFICATIONS
 from crds.objects import Deployment
 from tests.cluster.controller.conftest import (
+    WAIT_SECONDS,
     ControllerTestbed,
     both_triggers,
     condition,
@@ -37,7 +38,7 @@ async def deployments(testbed, project="demo"):
     return {d.spec.get("gitSha", d.name): d for d in map(Deployment, listing.items)}
 
 
-async def wait_deployment(testbed, commit, seconds=90):
+async def wait_deployment(testbed, commit, seconds=WAIT_SECONDS):
     async with asyncio.timeout(seconds):
         while commit not in (found := await deployments(testbed)):
             await asyncio.sleep(0.05)
@@ -47,7 +48,7 @@ async def wait_deployment(testbed, commit, seconds=90):
 async def settle_polls(testbed, server, count):
     """Wait until the controller has looked at git `count` times from now, and has reconciled what it saw."""
     expected = len(reads(server)) + count
-    async with asyncio.timeout(90):
+    async with asyncio.timeout(WAIT_SECONDS):
         while len(reads(server)) < expected:
             await asyncio.sleep(0.05)
     await testbed.settle()
@@ -189,7 +190,7 @@ async def test_failed_revision_is_retried_on_request(testbed, server):
     commit = repository.commit({"main.py": "1"}, "A commit")
     project = await testbed.project(source={"git": {"url": server.url("crew")}})
     one = await wait_deployment(testbed, commit)
-    await testbed.until(kinds.DEPLOYMENT, one.name, lambda o: status_of(o) == "Failed", 300)
+    await testbed.until(kinds.DEPLOYMENT, one.name, lambda o: status_of(o) == "Failed", 900)
     await settle_polls(testbed, server, 2)
     assert len((await testbed.kube.list(kinds.DEPLOYMENT)).items) == 1
     request = {"metadata": {"annotations": {"crewyard.dev/requestedAt": "2999-01-01T00:00:00Z"}}}
@@ -215,7 +216,7 @@ async def test_push_polls_now_and_skips_failed_commits(testbed, server):
     await testbed.kube.patch(kinds.DEPLOYMENT, one.name, {"status": failed}, "status")
     seen = len(reads(server))
     await mark_pushed(testbed, "2999-01-01T00:00:00Z")
-    async with asyncio.timeout(90):
+    async with asyncio.timeout(WAIT_SECONDS):
         while len(reads(server)) == seen:
             await asyncio.sleep(0.05)
     await testbed.settle()
@@ -249,7 +250,7 @@ async def test_retention_deletes_images_then_deployments(testbed):
     await testbed.until(kinds.RUN, "run-a", lambda o: o["status"].get("pod"))
     for index in (2, 3):
         await create_active_deployment(testbed, index)
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(WAIT_SECONDS):
         while not (pods := await prune_pods(testbed)):
             await asyncio.sleep(0.05)
     env = {e["name"]: e.get("value") for e in pods[0]["spec"]["containers"][0]["env"]}
@@ -267,7 +268,7 @@ async def test_retention_deletes_images_then_deployments(testbed):
     (container,) = failed["status"]["containerStatuses"]
     container["state"]["terminated"] |= {"exitCode": 0, "message": '{"outcome": "pruned"}'}
     status = {"phase": "Succeeded", "containerStatuses": [container]}
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(WAIT_SECONDS):
         for attempt in itertools.count():
             await testbed.set_pod_status(name, failed["metadata"]["uid"], status)
             # Only the watch reports an ended pod; a change of the Project triggers a reconcile.
@@ -333,7 +334,7 @@ async def test_a_new_project_adopts_the_deployments_that_an_earlier_one_left(tes
     await testbed.wait_active(left.name)
     path = kinds.PROJECT.path(testbed.kube.namespace, "demo")
     await testbed.kube.call("DELETE", path, body={**DELETE_OPTIONS, "propagationPolicy": "Orphan"})
-    async with asyncio.timeout(90):
+    async with asyncio.timeout(WAIT_SECONDS):
         while await testbed.kube.get(kinds.PROJECT, "demo") is not None:
             await asyncio.sleep(0.1)
     project = await testbed.project(source=source)

@@ -13,7 +13,7 @@ from controller.runtime.decision import Decision
 from crds import kinds
 from crds.objects import Deployment, Run
 from kube import errors
-from tests.cluster.controller.conftest import ControllerTestbed, settings
+from tests.cluster.controller.conftest import WAIT_SECONDS, ControllerTestbed, settings
 
 LONG = "é" * 5000
 UGLY = "a\x00b\x1b[31m\x07" + "x" * 9000
@@ -53,7 +53,7 @@ async def test_refused_nonterminal_status_raises(kube, applier):
     assert registry.get_sample_value("crewyard_status_refused_total", labels) == 1
     recording = asyncio.create_task(applier.recorder.run())
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(WAIT_SECONDS):
             while not (events := (await kube.list(kinds.EVENT)).items):
                 await asyncio.sleep(0.1)
     finally:

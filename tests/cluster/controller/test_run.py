@@ -16,6 +16,7 @@ from crds.objects import Pod, Run
 from crds.runs.budget import MonthUse, month_of
 from tests.cluster.controller.conftest import (
     FAST,
+    WAIT_SECONDS,
     ControllerTestbed,
     both_triggers,
     condition,
@@ -59,7 +60,7 @@ async def assert_writes(testbed, name, expected):
     entry = testbed.process.metrics.writes.labels(kinds.RUN.plural, "patch")
     # A write is counted after its response, later than it is visible.
     with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(WAIT_SECONDS):
             while entry._value.get() < expected:
                 await asyncio.sleep(0.05)
     await asyncio.sleep(0.3)
@@ -119,7 +120,7 @@ async def test_cancel_before_pod_is_recorded_stops_the_pod(unrecorded, testbed):
     await testbed.until(kinds.POD, "run-a", lambda _: True)
     await testbed.kube.patch(kinds.RUN, "run-a", {"spec": {"cancel": True}})
     assert (await testbed.wait_ended("run-a")).phase == "Canceled"
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(WAIT_SECONDS):
         while (pod := await testbed.kube.get(kinds.POD, "run-a")) and not Pod(pod).finished:
             await asyncio.sleep(0.1)
 
@@ -156,7 +157,7 @@ async def test_recreated_pod_is_removed_when_first_claimed(unrecorded, testbed):
     await testbed.until(kinds.POD, "run-a", lambda o: o["metadata"]["uid"] != first)
     await testbed.claim("run-a", first)
     assert (await testbed.wait_ended("run-a")).error["reason"] == "PodDeleted"
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(WAIT_SECONDS):
         while (pod := await testbed.kube.get(kinds.POD, "run-a")) and not Pod(pod).finished:
             await asyncio.sleep(0.1)
 
@@ -171,7 +172,7 @@ async def test_pod_is_restricted_and_deleted_with_its_run(testbed):
     assert pod.owner_uids == {found["metadata"]["uid"]}
     assert not pod.spec.get("volumes")
     await testbed.kube.delete(kinds.RUN, "run-a")
-    async with asyncio.timeout(300):
+    async with asyncio.timeout(WAIT_SECONDS):
         while await testbed.kube.get(kinds.POD, "run-a"):
             await asyncio.sleep(0.2)
 
@@ -292,7 +293,7 @@ async def test_pod_without_a_run_slot_requeues_the_run(testbed):
     ended = {"exitCode": 78, "message": message, "startedAt": None, "finishedAt": None}
     status = {"name": "crew", "image": NO_IMAGE, "imageID": "", "ready": False, "restartCount": 0}
     status["state"] = {"terminated": ended}
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(WAIT_SECONDS):
         while (pod := await testbed.kube.get(kinds.POD, "run-a")) is None or pod["metadata"]["uid"] == first:
             await testbed.set_pod_status("run-a", first, {"phase": "Failed", "containerStatuses": [status]})
             await asyncio.sleep(0.1)

@@ -12,6 +12,7 @@ from crds.objects import Deployment, Pod, Run
 from kube import errors
 from tests.cluster.controller.conftest import (
     FAST,
+    WAIT_SECONDS,
     ControllerTestbed,
     both_triggers,
     condition,
@@ -172,7 +173,7 @@ async def test_a_deleted_deployment_deletes_its_smoke_run(testbed):
     await deploy(testbed, "dep-a")
     await smoke_run_of(testbed, "dep-a")
     await testbed.kube.delete(kinds.DEPLOYMENT, "dep-a")
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(WAIT_SECONDS):
         while await smoke_runs(testbed.kube):
             await asyncio.sleep(0.1)
 
@@ -235,7 +236,7 @@ async def test_a_controller_killed_at_any_step_gives_exactly_one_run(kube, confi
         if where == "before end":
             await end(testbed, await smoke_run_of(testbed, "dep-a"), "succeeded")
             succeeding = await smoke_runs(kube)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(WAIT_SECONDS):
             await reached.wait()
     async with controller(kube, config) as second:
         if where == "before image":

@@ -16,17 +16,17 @@ async def installing(upload_project, deployment: str) -> None:
                     return True
         return False
 
-    await eventually(look, lambda there: there, 240)
+    await eventually(look, lambda there: there, 600)
 
 
 async def test_deployment_deletion_stops_its_pods(testbed, upload_projects):
     """Slow: a build is stopped with its grace period, then another one runs."""
     upload_project = await upload_projects()
-    deployment = await upload_project.deploy(slow_source(300))
+    deployment = await upload_project.deploy(slow_source(1200))
     await installing(upload_project, deployment)
     await testbed.kubectl("delete", "cdep", deployment.replace("_", "-", 1), "--wait=false")
     # Long before what it installs would have come to its end.
-    await eventually(lambda: upload_project.pods(deployment), lambda pods: not pods, 120)
+    await eventually(lambda: upload_project.pods(deployment), lambda pods: not pods, 600)
     # The API hears of it by a watch of its own.
     await eventually(
         lambda: testbed.call("GET", f"/v1/deployments/{deployment}"), lambda answer: answer.status == 404
@@ -42,7 +42,7 @@ async def test_build_log_is_streamed_during_the_build(testbed, upload_projects):
     upload_project = await upload_projects()
     deployment = await upload_project.deploy(slow_source(4))
     live, ended = [], None
-    async for message in testbed.stream(f"/v1/deployments/{deployment}/logs", seconds=200):
+    async for message in testbed.stream(f"/v1/deployments/{deployment}/logs", seconds=900):
         if message.event == "end":
             ended = message.data
             break
@@ -70,7 +70,7 @@ async def test_builds_are_queued(testbed, upload_projects):
         shown = [await testbed.get(f"/v1/deployments/{one}") for one in (first[2], second)]
         return [one.get("queue_position") for one in shown]
 
-    await eventually(positions, lambda seen: seen == [1, 2], 60)
+    await eventually(positions, lambda seen: seen == [1, 2], 300)
     assert (await testbed.get(f"/v1/deployments/{first[2]}"))["status"] == "pending"
 
     most = 0
@@ -81,7 +81,7 @@ async def test_builds_are_queued(testbed, upload_projects):
         most = max(most, states.count("building"))
         return set(states)
 
-    await eventually(look, lambda states: not states & {"pending", "building"}, 300, 0.3)
+    await eventually(look, lambda states: not states & {"pending", "building"}, 900, 0.3)
     assert most <= 2
     assert [(await testbed.get(f"/v1/deployments/{one}"))["status"] for one in (second, *first[1:])] == [
         "active"

@@ -23,7 +23,7 @@ GOOD = {"main.py": "def kickoff(inputs):\n    return inputs\n"}
 
 
 async def ready_reason(git_project, reason: str) -> dict:
-    return await eventually(git_project.ready_condition, lambda seen: seen["reason"] == reason, 120)
+    return await eventually(git_project.ready_condition, lambda seen: seen["reason"] == reason, 300)
 
 
 async def test_missing_repository(git_project):
@@ -101,7 +101,7 @@ async def test_missing_commit(testbed, git_project):
     async def ask():
         return await testbed.call("POST", "/v1/deployments", body)
 
-    made = await eventually(ask, lambda answer: answer.status == 201, 60)
+    made = await eventually(ask, lambda answer: answer.status == 201, 300)
     await failed(UploadProject(testbed, git_project.project), made.data["id"], "GitNotFound", [absent[:7]])
 
 

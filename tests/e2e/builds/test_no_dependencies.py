@@ -35,7 +35,7 @@ async def test_a_build_takes_a_pod_that_waits_for_one(testbed, upload_projects):
         return [pod["metadata"]["name"] for pod in pods if pod["status"].get("phase") == "Running"]
 
     await testbed.call("PATCH", f"/v1/projects/{project.project}", {"build": {"warm": 1}})
-    (name,) = await eventually(running, lambda names: len(names) == 1, 60)
+    (name,) = await eventually(running, lambda names: len(names) == 1, 600)
     deployment = await project.deploy_and_wait({"main.py": f"{CREW['main.py']}# changed\n"})
     shown = await testbed.object("deployments", deployment.replace("_", "-", 1))
     assert shown["status"]["buildPod"] == name
@@ -44,6 +44,6 @@ async def test_a_build_takes_a_pod_that_waits_for_one(testbed, upload_projects):
     log = await testbed.call("GET", f"/v1/deployments/{deployment}/logs")
     assert "already in the registry" in str(log.body)
     # Another one takes its place, with the same credentials; none is left without the setting.
-    await eventually(running, lambda names: len(names) == 1 and name not in names, 60)
+    await eventually(running, lambda names: len(names) == 1 and name not in names, 600)
     await testbed.call("PATCH", f"/v1/projects/{project.project}", {"build": {"warm": 0}})
-    await eventually(running, lambda names: names == [], 60)
+    await eventually(running, lambda names: names == [], 600)

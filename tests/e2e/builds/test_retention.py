@@ -17,7 +17,7 @@ OLD, NEW = "idna==3.9\n", "idna==3.10\n"
 CODE = "import idna\n\n\ndef kickoff(inputs):\n    return [{number}, idna.__version__]\n"
 LONG_AGO = (datetime.now(UTC) - timedelta(days=15)).strftime("%Y-%m-%dT00:00:00Z")
 # The controller announces a removal for half a minute; a slow machine takes its time for the pod.
-SECONDS = 240
+SECONDS = 600
 
 
 def files(number: int, requirements: str) -> dict[str, bytes | str]:
@@ -79,17 +79,17 @@ async def test_old_images_are_deleted_and_kept_ones_run(testbed, upload_projects
     )
     await eventually(there, lambda seen: seen == [False, True, True, False, True, True], SECONDS, 0.5)
     deleted = await eventually(
-        lambda: testbed.call("GET", f"/v1/deployments/{first}"), lambda answer: answer.status == 404, 60
+        lambda: testbed.call("GET", f"/v1/deployments/{first}"), lambda answer: answer.status == 404, 300
     )
     assert deleted.status == 404
-    await eventually(lambda: prune_pods(testbed, upload_project.project), lambda pods: pods == [], 60)
+    await eventually(lambda: prune_pods(testbed, upload_project.project), lambda pods: pods == [], 300)
     project = await testbed.object("projects", upload_project.project)
     assert {dependency["key"] for dependency in project["status"]["dependencies"]} == {new, base}
 
     # No node has its image yet: it comes from the registry, with the layers of the kept dependency image.
     run = (await testbed.post("/v1/runs", {"deployment": second}))["id"]
     done = await eventually(
-        lambda: testbed.get(f"/v1/runs/{run}"), lambda seen: seen["completed_at"] is not None, 240
+        lambda: testbed.get(f"/v1/runs/{run}"), lambda seen: seen["completed_at"] is not None, 600
     )
     assert (done["status"], done["output"]) == ("succeeded", [2, "3.10"]), done
 
@@ -103,4 +103,4 @@ async def test_old_images_are_deleted_and_kept_ones_run(testbed, upload_projects
     answer = await testbed.call("DELETE", f"/v1/projects/{upload_project.project}")
     assert answer.status == 204, answer.body
     await eventually(there, lambda seen: seen == [False] * 6, SECONDS, 0.5)
-    await eventually(lambda: prune_pods(testbed, upload_project.project), lambda pods: pods == [], 60)
+    await eventually(lambda: prune_pods(testbed, upload_project.project), lambda pods: pods == [], 300)

@@ -13,7 +13,7 @@ async def test_registry_refuses_the_push(unpushable):
 async def test_missing_image(testbed, crew, unpullable):
     """Slow: the controller gives up a pull after 90 s."""
     started, image = unpullable
-    run = await crew.wait_finished(started, 300)
+    run = await crew.wait_finished(started)
     assert (run["status"], run["error"]["reason"]) == ("failed", "ImagePullFailed")
     assert image.rpartition("@")[2][:19] in run["error"]["message"]
     assert [message.event for message in await testbed.events(run["id"])] == ["run.failed"]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 CLIENT = Path(__file__).parents[3] / "client"
 COMMAND = (sys.executable, "-m", "crewyard.cli.main")
-SECONDS = 300.0
+SECONDS = 900.0
 _SEQUENCE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 

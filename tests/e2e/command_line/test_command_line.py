@@ -36,7 +36,7 @@ async def crewyard(tmp_path, *arguments, stdin_text="", **more):
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
-    async with asyncio.timeout(180):
+    async with asyncio.timeout(900):
         out, err = await process.communicate(stdin_text.encode())
     return process.returncode, out.decode(), err.decode()
 
@@ -95,24 +95,24 @@ async def test_egress_is_changed_and_a_refusal_shown(upload_projects, testbed, t
         "kube-system",
     ]
     assert (await crewyard(tmp_path, "projects", "set", name, *wanted))[0] == 0
-    project = await eventually(lambda: testbed.get(f"/v1/projects/{name}"), lambda seen: seen["limited"], 60)
+    project = await eventually(lambda: testbed.get(f"/v1/projects/{name}"), lambda seen: seen["limited"], 300)
     assert project["limited"]["reason"] == "EgressRefused"
     _, out, _ = await crewyard(tmp_path, "projects", "show", name)
     assert "models/model models/app=model,size=small:8080 kube-system" in out
     assert "run.egress[2] (kube-system/*) is left out" in out
     policy = ("get", "networkpolicy", f"crewyard-egress-{name}", "--ignore-not-found", "-o", "json")
-    found = json.loads(await eventually(lambda: testbed.kubectl(*policy), bool, 60))
+    found = json.loads(await eventually(lambda: testbed.kubectl(*policy), bool, 300))
     assert [rule["to"][0]["podSelector"]["matchLabels"] for rule in found["spec"]["egress"]] == [
         {"app": "model"},
         {"app": "model", "size": "small"},
     ]
     assert (await crewyard(tmp_path, "projects", "set", name, "--no-egress"))[0] == 0
     project = await eventually(
-        lambda: testbed.get(f"/v1/projects/{name}"), lambda seen: not seen["limited"], 60
+        lambda: testbed.get(f"/v1/projects/{name}"), lambda seen: not seen["limited"], 300
     )
     assert not project["run"].get("egress")
     gone = ("get", "networkpolicy", f"crewyard-egress-{name}", "--ignore-not-found")
-    await eventually(lambda: testbed.kubectl(*gone), lambda text: not text, 60)
+    await eventually(lambda: testbed.kubectl(*gone), lambda text: not text, 300)
 
 
 async def test_variables_are_set_and_not_shown(upload_projects, tmp_path):

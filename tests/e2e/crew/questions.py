@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 
 from crewyard_runtime import ask, ask_async
 
@@ -11,6 +12,13 @@ SCHEMA = {"type": "object", "required": ["way"], "properties": {"way": {"type": 
 def asks(inputs):
     """Asks for an object."""
     return ask("Which way?", schema=SCHEMA)
+
+
+def holds(inputs):
+    """Waits for an answer; gives when it began and ended."""
+    begun = time.time()
+    ask("Go on?")
+    return {"begun": begun, "ended": time.time()}
 
 
 def reads(inputs):

@@ -17,7 +17,7 @@ from tests.e2e.demo import GIT_HOST
 from tests.e2e.docs.pages import PageNames, script
 from tests.testbed.documentation import PAGES, ROOT, blocks, name_of
 
-SECONDS = 400
+SECONDS = 900
 DAILY = ("README.md", "docs/start.md", "docs/run.md")
 """Pages whose commands `make test` executes."""
 RUN = [page for page in PAGES if any("run" in block.marks for block in blocks(page.read_text()))]

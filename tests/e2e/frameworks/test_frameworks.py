@@ -227,7 +227,7 @@ async def test_crewai_human_input_is_answered(flow):
     await answer("Name the lights.", "q1")
     # An empty answer accepts what the agent wrote.
     await answer("", "q2")
-    done = await eventually(lambda: testbed.get(path), lambda seen: seen["completed_at"] is not None, 120)
+    done = await eventually(lambda: testbed.get(path), lambda seen: seen["completed_at"] is not None, 600)
     assert (done["status"], done["output"]) == ("succeeded", "with the lights")
     asked = events_of(await testbed.events(posted["id"]), "input.")
     assert [kind for kind, _ in asked] == ["input.requested", "input.received"] * 2

@@ -19,7 +19,7 @@ async def keep_secret(testbed, name: str, **data: str) -> None:
 
 
 async def condition(git_project: GitProject, reason: str) -> dict:
-    return await eventually(git_project.ready_condition, lambda seen: seen["reason"] == reason, 120)
+    return await eventually(git_project.ready_condition, lambda seen: seen["reason"] == reason, 300)
 
 
 async def test_ssh_repository(testbed, tmp_path: Path, host_address):

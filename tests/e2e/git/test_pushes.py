@@ -65,7 +65,7 @@ async def test_push_burst_builds_two_and_replay_builds_none(git_project, hook):
         )
         assert await hook(shas[-1], str(number)) == "look"
     assert await hook(shas[-1], "another id") == "none"
-    await git_project.deployment(shas[-1], 90)
+    await git_project.deployment(shas[-1])
     made = await git_project.testbed.get("/v1/deployments", project=git_project.project)
     # One immediately, then at most one in each window, however slow the machine is.
     created = sorted(datetime.fromisoformat(deployment["created_at"]) for deployment in made)

@@ -214,7 +214,7 @@ async def test_every_attempt_of_a_build_is_blocked(
     assert answer.status == 200, answer.body
     visits = {key: one.visits for key, one in places["listeners"].items()}
     deployment = await two.own.deploy({**tree(HOSTILE), "places.json": places_json(places)})
-    done = await two.own.wait_finished(deployment, 600)
+    done = await two.own.wait_finished(deployment)
     log = await two.own.log(deployment)
     [line] = re.findall(r"TRIED (\{.*\})", log)[:1] or [None]
     assert line is not None, (done, log[-3000:])
@@ -299,7 +299,7 @@ async def test_attempts_succeed_with_credentials_unrestricted(
             seen = await testbed.kubectl("get", "pod", name, "--namespace", outside, "-o", "json")
             return str(json.loads(seen)["status"].get("phase"))
 
-        ended = await eventually(phase, lambda text: text in ("Succeeded", "Failed"), 180, 0.5)
+        ended = await eventually(phase, lambda text: text in ("Succeeded", "Failed"), 600, 0.5)
         said = await testbed.kubectl("logs", name, "--namespace", outside)
         assert ended == "Succeeded", said
         for attempt, one in json.loads(said.rpartition("TRIED ")[2]).items():

@@ -59,11 +59,11 @@ async def test_run_on_a_lost_node_starts_on_another_one(testbed, upload_projects
         )
         return found.strip()
 
-    await eventually(node, lambda seen: seen == ghost, 120)
+    await eventually(node, lambda seen: seen == ghost, 300)
     await patch_pod(None)
     await testbed.kubectl("delete", "node", ghost)
     ended = await eventually(
-        lambda: testbed.get(f"/v1/runs/{run}"), lambda seen: seen["completed_at"] is not None, 240, 0.5
+        lambda: testbed.get(f"/v1/runs/{run}"), lambda seen: seen["completed_at"] is not None, 600, 0.5
     )
     assert ended["status"] == "succeeded", ended
     started = [message.event for message in await testbed.events(run) if message.event == "run.started"]

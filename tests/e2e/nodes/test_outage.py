@@ -26,7 +26,7 @@ async def back(testbed) -> None:
         except (aiohttp.ClientError, TimeoutError):
             return False
 
-    await eventually(look, lambda ready: ready, 180, pause=0.5)
+    await eventually(look, lambda ready: ready, 600, pause=0.5)
 
 
 @pytest.mark.exclusive

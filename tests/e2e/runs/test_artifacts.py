@@ -25,7 +25,7 @@ HOSTILE = [
 @pytest.mark.nightly
 async def test_thousand_files(testbed, crew):
     """Slow: uploads and lists a thousand files."""
-    run = await crew.run("files:many", input={"count": 1000}, seconds=180)
+    run = await crew.run("files:many", input={"count": 1000})
     assert run["status"] == "succeeded", run.get("error")
     found = {}
     for page in range(1, 11):
@@ -54,7 +54,7 @@ async def test_files_beside_the_artifacts_are_kept_or_named(testbed, crew):
 @pytest.mark.nightly
 async def test_file_over_the_limit_is_reported(testbed, crew):
     """Slow: uploads files until the limit of a thousand."""
-    run = await crew.run("files:too_many", seconds=180)
+    run = await crew.run("files:too_many")
     assert run["status"] == "succeeded", run.get("error")
     logs = " ".join(m.data["message"] for m in await testbed.events(run["id"]) if m.event == "log")
     assert "the limit of a run is 1000 files" in logs
@@ -62,7 +62,7 @@ async def test_file_over_the_limit_is_reported(testbed, crew):
 
 async def test_output_without_disk_space_fails_the_run(crew):
     """Slow: uploads a thousand files, which leave no room for the output."""
-    run = await crew.run("files:no_room", seconds=180)
+    run = await crew.run("files:no_room")
     assert (run["status"], run["error"]["reason"]) == ("failed", "ArtifactsLost")
     assert "output" in run["error"]["message"]
 

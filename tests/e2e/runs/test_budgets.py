@@ -21,7 +21,7 @@ async def ended(testbed, project, calls):
     body = {"deployment": project, "input": {"calls": calls}}
     run = (await testbed.post("/v1/runs", body))["id"]
     return await eventually(
-        lambda: testbed.get(f"/v1/runs/{run}"), lambda seen: seen["completed_at"] is not None, 120
+        lambda: testbed.get(f"/v1/runs/{run}"), lambda seen: seen["completed_at"] is not None, 600
     )
 
 
@@ -49,7 +49,7 @@ async def test_a_run_above_its_budget_is_stopped_and_a_used_month_refuses_runs(t
 
     path = f"/v1/projects/{project}"
     report = await eventually(
-        lambda: testbed.get(f"{path}/usage"), lambda seen: seen["total"]["runs"] == 2, 60
+        lambda: testbed.get(f"{path}/usage"), lambda seen: seen["total"]["runs"] == 2, 300
     )
     assert report["run_budget"] == {"tokens": 500, "cost": None} and report["total"]["prompt_tokens"] >= 990
     await testbed.call("PATCH", path, {"budget": {"month": {"tokens": 1100}}})
@@ -61,7 +61,7 @@ async def test_a_run_above_its_budget_is_stopped_and_a_used_month_refuses_runs(t
         lambda seen: any(
             (one["type"], one["status"]) == ("BudgetExceeded", "True") for one in seen["status"]["conditions"]
         ),
-        120,
+        300,
     )
     manifest = {
         "apiVersion": "crewyard.dev/v1alpha1",
@@ -73,7 +73,7 @@ async def test_a_run_above_its_budget_is_stopped_and_a_used_month_refuses_runs(t
     failed = await eventually(
         lambda: testbed.object("runs", f"run-{project}"),
         lambda seen: seen.get("status", {}).get("phase") == "Failed",
-        60,
+        300,
     )
     assert failed["status"]["error"] == {
         **failed["status"]["error"],

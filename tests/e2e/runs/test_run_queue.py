@@ -26,12 +26,13 @@ async def positions(testbed, runs) -> list[int]:
 
 async def test_run_queue(testbed, small):
     """Slow: eight runs, two at a time."""
-    # The first two hold their places until all others wait, also where asking for them takes long.
-    runs = [await small.start("sleeps", input={"seconds": 15 if n < PLACES else 3}) for n in range(8)]
+    # The first two hold their places until they get an answer.
+    runs = [await small.start("questions:holds") for _ in range(PLACES)]
+    runs += [await small.start("sleeps", input={"seconds": 3}) for _ in range(8 - PLACES)]
     await eventually(
         lambda: positions(testbed, runs),
         lambda seen: seen == list(range(1, len(seen) + 1)) and len(seen) == 6,
-        60,
+        300,
     )
     listed = await testbed.get("/v1/runs", project=small.project)
     assert all("queue_position" not in item for item in listed)
@@ -42,6 +43,11 @@ async def test_run_queue(testbed, small):
         lambda: positions(testbed, runs), lambda seen: seen == list(range(1, len(seen) + 1)), 60
     )
     assert len(waiting) <= 5
+    for run in runs[:PLACES]:
+        await eventually(
+            lambda run=run: testbed.get(f"/v1/runs/{run}"), lambda seen: seen.get("input_requests"), 300
+        )
+        await testbed.post(f"/v1/runs/{run}/inputs/q1", {"value": "yes"})
 
     done = [await small.wait_finished(run) for run in runs]
     assert [run["status"] for run in done] == [*["succeeded"] * 5, "canceled", *["succeeded"] * 2]
@@ -67,7 +73,7 @@ async def test_queued_run_is_visible_in_kubectl(testbed, small):
         lambda seen: any(
             c["type"] == "Admitted" and c["status"] == "False" for c in seen["status"].get("conditions", ())
         ),
-        60,
+        300,
     )
     admitted = next(c for c in shown["status"]["conditions"] if c["type"] == "Admitted")
     assert "2" in admitted["message"]

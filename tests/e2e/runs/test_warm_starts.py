@@ -48,7 +48,7 @@ async def wait_for_pods(testbed, project, count=1, without=()) -> list[str]:
         names = [pod["metadata"]["name"] for pod in await waiting_pods(testbed, project)]
         return [] if set(names) & set(without) else names
 
-    return await eventually(look, lambda names: len(names) == count, 120)
+    return await eventually(look, lambda names: len(names) == count, 600)
 
 
 async def imported(testbed, pod) -> None:
@@ -57,7 +57,7 @@ async def imported(testbed, pod) -> None:
     async def look() -> str:
         return await testbed.kubectl("logs", pod, check=False)
 
-    await eventually(look, lambda text: "waits for a run" in text, 60)
+    await eventually(look, lambda text: "waits for a run" in text, 300)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -164,7 +164,7 @@ async def test_an_import_that_fails(testbed, warm):
     project = await eventually(
         lambda: testbed.object("projects", warm.project),
         lambda seen: any(c["type"] == "WarmPodsFailing" for c in seen["status"]["conditions"]),
-        120,
+        600,
     )
     condition = next(c for c in project["status"]["conditions"] if c["type"] == "WarmPodsFailing")
     assert condition["reason"] == "WarmPodFailed" and "nothing_like_this" in condition["message"]
@@ -183,7 +183,7 @@ async def test_without_the_setting_no_pod_waits(testbed, warm):
     await eventually(
         lambda: testbed.kubectl("get", "pods", "-l", selector, "-o", "name"),
         lambda text: not text.strip(),
-        120,
+        600,
     )
     run = await warm.wait_finished(await start(warm))
     assert (await pod_of(testbed, run["id"]))["name"] == run["id"].replace("_", "-", 1)

@@ -18,6 +18,7 @@ from tests.testbed.listeners import listening
 from tests.testbed.ssh_server import SshServer
 
 HERE = FetchNetworks(("127.0.0.0/8",))
+GIT_SECONDS = 120
 
 
 @pytest.fixture(scope="module")
@@ -71,14 +72,14 @@ def test_diffie_hellman_group_exchange(tmp_path):
 
 async def test_controller_lists_and_fetches(server, commit, listings):
     remote = Remote(server.url("crew"), identity=server.identity(), known_hosts=server.known_hosts())
-    head = await listings.head(remote, {"branch": "main"}, 30)
+    head = await listings.head(remote, {"branch": "main"}, GIT_SECONDS)
     assert head == RemoteHead("refs/heads/main", commit)
     fetches = FetchPool(HERE.allow, (), 1 << 20)
-    found = await fetches.commit(remote, head, "a", 30)
+    found = await fetches.commit(remote, head, "a", GIT_SECONDS)
     await fetches.close()
     assert (found.subject, len(found.tree)) == ("A subject", 40)
     with pytest.raises(GitProblem) as missing:
-        await listings.head(remote, {"branch": "none"}, 30)
+        await listings.head(remote, {"branch": "none"}, GIT_SECONDS)
     assert missing.value.reason == "BranchNotFound" and "main" in missing.value.message
 
 
@@ -116,7 +117,7 @@ async def test_refusals_have_a_next_step(server, commit, listings, changes, reas
     changed = {name: names.get(value, value) for name, value in changes.items()}
     access = {"identity": server.identity(), "known_hosts": server.known_hosts(), **changed}
     with pytest.raises(GitProblem) as problem:
-        await listings.head(Remote(server.url("crew"), **access), {}, 30)
+        await listings.head(Remote(server.url("crew"), **access), {}, GIT_SECONDS)
     assert (problem.value.reason, problem.value.transient) == (reason, False)
     assert [word for word in words if word not in problem.value.message] == []
     error = refusal(server.url("crew"), commit, GitCredentials(**access))
@@ -128,7 +129,7 @@ async def test_refusals_have_a_next_step(server, commit, listings, changes, reas
 async def test_fingerprint_matches_ssh_keygen(server, listings):
     remote = Remote(server.url("crew"), known_hosts=server.known_hosts().replace("AAAA", "AAAB", 1))
     with pytest.raises(GitProblem) as problem:
-        await listings.head(remote, {}, 30)
+        await listings.head(remote, {}, GIT_SECONDS)
     shown = [
         kind for kind in ("ed25519", "ecdsa", "rsa") if server.fingerprint(kind) in problem.value.message
     ]
@@ -139,10 +140,10 @@ async def test_server_with_a_changed_host_key_gets_no_credentials(tmp_path, list
     with SshServer(tmp_path / "ssh") as server:
         server.create("crew").commit({"a": "1"}, "one")
         remote = Remote(server.url("crew"), identity=server.identity(), known_hosts=server.known_hosts())
-        await listings.head(remote, {}, 30)
+        await listings.head(remote, {}, GIT_SECONDS)
         server.change_host_keys()
         with pytest.raises(GitProblem) as problem:
-            await listings.head(remote, {}, 30)
+            await listings.head(remote, {}, GIT_SECONDS)
         assert problem.value.reason == "HostKeyMismatch"
         assert server.fingerprint() in problem.value.message
         assert server.log.read_text().count("Accepted publickey") == 1
@@ -171,14 +172,14 @@ async def test_child_is_reused_for_its_host_and_a_number_of_requests(server, com
     access = {"identity": server.identity(), "known_hosts": server.known_hosts()}
     remote, children = Remote(server.url("crew"), **access), []
     for _ in range(4):
-        await listings.head(remote, {}, 30)
+        await listings.head(remote, {}, GIT_SECONDS)
         idle = listings._idle.get(remote.host)
         children.append(idle and idle[0])
     first, reused, none, new = children
     assert first is reused and first.requests == 3 and none is None and not first.alive
     assert new is not first and new.alive
     with pytest.raises(GitProblem):
-        await listings.head(Remote(server.url("crew", "localhost"), **access), {}, 30)
+        await listings.head(Remote(server.url("crew", "localhost"), **access), {}, GIT_SECONDS)
     assert listings._idle[remote.host][0] is new and new.requests == 1
     await listings.close()
     assert not new.alive and listings._idle == {}

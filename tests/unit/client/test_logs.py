@@ -30,7 +30,7 @@ class LogService:
                 self.send_header("Content-Length", str(sum(map(len, parts)) + breaks))
                 self.end_headers()
                 for number, part in enumerate(parts):
-                    has_printed = not number or service.printed.wait(5)
+                    has_printed = not number or service.printed.wait(60)
                     self.wfile.write(part if has_printed else b"x" * len(part))
 
             def log_message(self, *_):

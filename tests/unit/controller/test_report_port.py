@@ -23,6 +23,12 @@ from tests.unit.controller.test_config import GOOD
 UID, POD = "11111111-1111-1111-1111-111111111111", "pod-uid"
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a build pod wait longer for the answer: this process may have no processor for a while."""
+    monkeypatch.setattr("build.report._TIMEOUT_SECONDS", 60.0)
+
+
 class ReportTestbed:
     """A controller with both ports, and what a build pod of it has in its environment."""
 

@@ -3,7 +3,8 @@
 import io
 import os
 import shutil
-import time
+import threading
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from dev.errors import DevClusterError
 from dev.packages import CLUSTER_PACKAGES, TEST_PACKAGES, is_present, missing, search_path
 from dev.process import command
 from dev.process.parallel import parallel
-from dev.progress import StepProgress
+from dev.progress import Step, StepProgress
 from dev.settings import Settings
 
 NEEDS = {"/nowhere/at/all": "no-such-package"}
@@ -107,25 +108,34 @@ def test_the_policy_of_someone_else_stays(
     assert policy.read_text() == "#!/bin/sh\nexit 101\n"
 
 
+WAITS = "waiting for another command that installs packages"
+
+
 def test_installations_take_turns(policy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     active: list[int] = []
     seen: list[tuple[int, bool]] = []
+    waits, output = threading.Event(), io.StringIO()
+
+    class NotedProgress(StepProgress):
+        def step(self, title: str) -> AbstractContextManager[Step]:
+            if title == WAITS:
+                waits.set()
+            return super().step(title)
 
     def run(*_: object, **__: object) -> None:
         active.append(1)
         packages.remove_policy()  # `make down`
-        time.sleep(0.3)
+        assert waits.wait(60)
         seen.append((len(active), policy.exists()))
         active.pop()
 
     monkeypatch.setattr(command, "run", run)
-    output = io.StringIO()
-    progress = StepProgress(output)
+    progress = NotedProgress(output)
     with parallel(progress) as start:
         for state in ("one", "two"):
             start(packages.install, Settings(tmp_path / state), progress, NEEDS)
     assert seen == [(1, True)] * 4
-    assert "waiting for another command that installs packages" in output.getvalue()
+    assert WAITS in output.getvalue()
     assert not policy.exists()
 
 

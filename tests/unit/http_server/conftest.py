@@ -60,7 +60,8 @@ async def connections_testbed(
     connections.raise_file_limit()
     headers = {"Authorization": f"Bearer {key}"}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(connections, "HEAD_TIMEOUT_SECONDS", 0.4)
+        # Longer than this process, which sends the heads too, may wait for a processor.
+        patch.setattr(connections, "HEAD_TIMEOUT_SECONDS", 3.0)
         patch.setattr(connections, "SWEEP_SECONDS", 0.1)
         site = connections.BoundedSite(runner, "127.0.0.1", 0, 3000, refuse)
         await site.start()

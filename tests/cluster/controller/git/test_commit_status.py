@@ -16,7 +16,7 @@ from controller.commit_status import request as request_module
 from controller.runtime import event_map
 from crds import kinds
 from crds.names import ANNOTATION_COMMIT_STATUS
-from tests.cluster.controller.conftest import ControllerTestbed, controller, settings
+from tests.cluster.controller.conftest import WAIT_SECONDS, ControllerTestbed, controller, settings
 
 SHA = "a" * 40
 TOKEN = "a token for tests only"
@@ -133,7 +133,7 @@ async def test_a_pause_holds_for_all_deployments_of_a_project(testbed, host, mon
     await put_secret(testbed, TOKEN)
     await add_project(testbed, host)
     await testbed.deployment("dep-a", source=COMMIT)
-    async with asyncio.timeout(90):
+    async with asyncio.timeout(WAIT_SECONDS):
         while host.failures:
             await asyncio.sleep(0.05)
     await testbed.deployment("dep-b", source=COMMIT)
@@ -143,7 +143,7 @@ async def test_a_pause_holds_for_all_deployments_of_a_project(testbed, host, mon
         testbed.process.own.queues.reports._due,
         [event_map.commit_status(f"dep-{one}") for one in "ab"],
     )
-    async with asyncio.timeout(90):
+    async with asyncio.timeout(WAIT_SECONDS):
         while any(delayed.get(key, 0) < time.monotonic() + 60 for key in keys):
             await asyncio.sleep(0.05)
     assert host.accepted == []
@@ -159,7 +159,7 @@ async def test_a_refused_token_is_an_event_and_tried_again(testbed, host):
         return [one["message"] for one in listing.items if one["reason"] == "CommitStatusRefused"]
 
     await testbed.wait_active("dep-a")
-    async with asyncio.timeout(90):
+    async with asyncio.timeout(WAIT_SECONDS):
         while not (found := await events()):
             await asyncio.sleep(0.05)
     (message,) = found

@@ -9,7 +9,7 @@ import pytest
 from crds import kinds
 from crds.objects import Deployment
 from kube.client import KubeClient
-from tests.cluster.controller.conftest import ControllerTestbed, condition, controller, settings
+from tests.cluster.controller.conftest import WAIT_SECONDS, ControllerTestbed, condition, controller, settings
 from tests.testbed.git_server import GitServer
 
 
@@ -45,7 +45,7 @@ class FollowingProjectTestbed:
 
     async def wait_deployed(self, sha: str, project: str = "demo") -> Deployment:
         """Return the Deployment of a commit once it has its order."""
-        async with asyncio.timeout(90):
+        async with asyncio.timeout(WAIT_SECONDS):
             while True:
                 for deployment in await self.deployments(project):
                     if deployment.spec.get("gitSha") == sha and deployment.order:

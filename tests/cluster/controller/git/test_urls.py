@@ -38,7 +38,7 @@ async def test_hostile_url_is_refused_or_reported(kube):
                     assert "url" in error.message, url
             assert len(names) >= 3 * len(INSIDE)
             projects = await asyncio.gather(
-                *(testbed.until(kinds.PROJECT, name, ready, 300) for name in names)
+                *(testbed.until(kinds.PROJECT, name, ready, 900) for name in names)
             )
     for project in projects:
         condition, url = ready(project) or {}, project["spec"]["source"]["git"]["url"]

@@ -15,7 +15,13 @@ from controller.runtime.event_map import COMPONENT_PULL
 from crds import kinds, names
 from crds.objects import Pod, Project
 from crds.times import parse_time
-from tests.cluster.controller.conftest import ControllerTestbed, both_triggers, controller, settings
+from tests.cluster.controller.conftest import (
+    WAIT_SECONDS,
+    ControllerTestbed,
+    both_triggers,
+    controller,
+    settings,
+)
 from tests.cluster.quotas import refuse_all
 
 PLAN = {"entrypoint": "main:kickoff", "framework": "python"}
@@ -50,7 +56,7 @@ async def pull_pods(testbed):
 
 
 async def until_pods(testbed, count):
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(WAIT_SECONDS):
         while len(pods := await pull_pods(testbed)) != count:
             await asyncio.sleep(0.05)
     return pods
@@ -99,7 +105,7 @@ async def test_a_rollback_pulls_the_earlier_image_again(testbed):
     await testbed.kube.patch(kinds.DEPLOYMENT, "dep-b", {"spec": {"activation": 1}})
     await testbed.wait_active("dep-b")
     await testbed.until(kinds.PROJECT, "demo", is_handled)
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(WAIT_SECONDS):
         # The first pod of dep-b has the same name, and may take a moment to go.
         while not [pod for pod in await pull_pods(testbed) if pod.name == first.name]:
             await asyncio.sleep(0.05)
@@ -113,7 +119,7 @@ async def test_a_refused_pod_does_not_delay_the_activation(testbed):
     await refuse_all(testbed.kube, kinds.POD)
     await activate(testbed, "dep-b")
     assert await pull_pods(testbed) == []
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(WAIT_SECONDS):
         while not (found := await events(testbed)):
             await asyncio.sleep(0.05)
     assert "exceeded quota" in found[0]["message"]
@@ -125,7 +131,7 @@ async def test_a_pod_that_failed_is_an_event_and_is_deleted(testbed):
     (pod,) = await until_pods(testbed, 1)
     await end(testbed, pod, "Failed")
     await until_pods(testbed, 0)
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(WAIT_SECONDS):
         while not (found := await events(testbed)):
             await asyncio.sleep(0.05)
     assert f"dep-b was not pulled ahead to node {node}" in found[0]["message"]
@@ -157,7 +163,7 @@ async def test_a_node_without_a_place_is_forgotten(testbed):
     await run_once(testbed)
     await activate(testbed, "dep-b")
     (pod,) = await until_pods(testbed, 1)
-    await testbed.until(kinds.PROJECT, "demo", lambda o: not Project(o).run_nodes, 120)
+    await testbed.until(kinds.PROJECT, "demo", lambda o: not Project(o).run_nodes)
     await until_pods(testbed, 0)
     created = parse_time(str(pod.metadata["creationTimestamp"]))
     assert (datetime.now(UTC) - created).total_seconds() >= 60

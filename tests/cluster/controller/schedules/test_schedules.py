@@ -10,7 +10,14 @@ from crds import kinds, names
 from crds.objects import Run
 from crds.times import format_second
 from kube import errors
-from tests.cluster.controller.conftest import ControllerTestbed, condition, controller, settings, settle
+from tests.cluster.controller.conftest import (
+    WAIT_SECONDS,
+    ControllerTestbed,
+    condition,
+    controller,
+    settings,
+    settle,
+)
 
 NO_IMAGE = "registry.crewyard.internal:5000/library/none:1"
 YEARLY = "0 0 1 1 *"
@@ -101,7 +108,7 @@ async def test_a_controller_killed_around_the_tick_gives_exactly_one_run(kube, w
     await record(testbed, due())
     async with controller(kube, testbed.config) as first:
         reached = cut(first, where)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(WAIT_SECONDS):
             await reached.wait()
     async with controller(kube, testbed.config) as second:
         done = await testbed.until(kinds.PROJECT, "demo", lambda o: entry(o).get("lastRun"))
@@ -145,7 +152,10 @@ async def test_forbid_starts_the_tick_once_the_previous_run_has_ended(testbed):
     await testbed.kube.patch(kinds.RUN, first["lastRun"], {"spec": {"cancel": True}})
     await testbed.until(kinds.PROJECT, "demo", lambda o: entry(o).get("lastRun") != first["lastRun"])
     assert len(await scheduled_runs(testbed.kube)) == 2
-    assert len(await events(testbed.kube, "ScheduleWaiting")) == 1
+    async with asyncio.timeout(WAIT_SECONDS):  # the recorder writes in the background
+        while not (found := await events(testbed.kube, "ScheduleWaiting")):
+            await asyncio.sleep(0.1)
+    assert len(found) == 1
 
 
 async def test_replace_cancels_the_previous_run(testbed):
@@ -170,7 +180,7 @@ async def test_a_tick_beyond_its_deadline_is_an_event(testbed):
     missed = await testbed.until(kinds.PROJECT, "demo", lambda o: entry(o).get("message"))
     assert "no run could start within startingDeadline, 10s" in entry(missed)["message"]
     assert await scheduled_runs(testbed.kube) == []
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(WAIT_SECONDS):
         while not await events(testbed.kube, "ScheduleMissed"):
             await asyncio.sleep(0.1)
 

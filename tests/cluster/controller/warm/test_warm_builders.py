@@ -9,6 +9,7 @@ from controller.pods.placement import NodePlacement, NodePlacements
 from crds import kinds, names
 from crds.objects import Pod
 from tests.cluster.controller.conftest import (
+    WAIT_SECONDS,
     ControllerTestbed,
     condition,
     controller,
@@ -27,7 +28,7 @@ def warm_settings(kube):
 async def until_waiting(testbed, holds):
     """Return the pods that wait for a build, once `holds`."""
     selector = f"{names.LABEL_WARM_BUILDER},!{names.LABEL_DEPLOYMENT}"
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(WAIT_SECONDS):
         while True:
             pods = [Pod(raw) for raw in (await testbed.kube.list(kinds.POD, selector)).items]
             if holds(found := [pod for pod in pods if not pod.deleting]):
@@ -86,7 +87,7 @@ async def test_a_controller_that_stops_after_the_binding_loses_nothing(kube):
         pod, deployment_uid = await begin_build(testbed)
         await testbed.until(kinds.POD, pod.name, lambda o: names.LABEL_DEPLOYMENT in Pod(o).labels)
     async with controller(kube, config) as process:
-        variables = await process.shared.waiters.wait(kube, pod.name, pod.uid, 5)
+        variables = await process.shared.waiters.wait(kube, pod.name, pod.uid, WAIT_SECONDS)
         assert variables["CREWYARD_DEPLOYMENT"] == "dep-a"
         await testbed.until(kinds.DEPLOYMENT, "dep-a", lambda o: o["status"].get("buildPod") == pod.name)
         pods = (await kube.list(kinds.POD, f"{names.LABEL_DEPLOYMENT}=dep-a")).items
@@ -111,7 +112,7 @@ async def test_a_status_that_conflicts_after_the_binding_loses_no_event(kube, mo
         pod, _ = await begin_build(testbed)
         await testbed.until(kinds.DEPLOYMENT, "dep-a", lambda o: o["status"].get("buildPod") == pod.name)
         await testbed.settle()
-        async with asyncio.timeout(120):  # the recorder writes in the background
+        async with asyncio.timeout(WAIT_SECONDS):  # the recorder writes in the background
             while "Building" not in {one["reason"] for one in (await kube.list(kinds.EVENT)).items}:
                 await asyncio.sleep(0.05)
         assert changed
@@ -137,7 +138,7 @@ async def test_two_controllers_bind_each_pod_once(kube):
         # From here on: two that start together may both start all pods, and then delete the surplus.
         async with controller(kube, config) as second:
             for pod in pods:
-                await testbed.start_pod(pod, "assemble")
+                await testbed.start_pod(pod, "assemble", first, second)
             deployment_uid = (await deploy(testbed, "dep-a"))["metadata"]["uid"]
             shown = await testbed.until(kinds.DEPLOYMENT, "dep-a", lambda o: o["status"].get("buildPod"))
             name = shown["status"]["buildPod"]

@@ -11,6 +11,7 @@ from controller.run.warm import decide as warm_decide
 from crds import kinds, names
 from crds.objects import Pod
 from tests.cluster.controller.conftest import (
+    WAIT_SECONDS,
     ControllerTestbed,
     both_triggers,
     condition,
@@ -31,28 +32,16 @@ async def waiting(testbed, project="demo"):
 
 
 async def until_waiting(testbed, holds):
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(WAIT_SECONDS):
         while not holds(pods := await waiting(testbed)):
             await asyncio.sleep(0.05)
     return pods
 
 
 async def start(testbed, *pods, processes=()):
-    """Play the kubelet: it shows once that a pod runs, and writes no more until the pod ends.
-
-    Return when the controllers have seen it: they can give the pods to runs then.
-    """
+    """Play the kubelet: it shows once that a pod runs, and writes no more until the pod ends."""
     for pod in pods:
-        await testbed.start_pod(pod, "crew")
-    async with asyncio.timeout(120):
-        for process in processes or [testbed.process]:
-            while not all(is_running(process, pod) for pod in pods):
-                await asyncio.sleep(0.05)
-
-
-def is_running(process, pod):
-    seen = process.own.cache.get(kinds.POD, pod.name)
-    return seen is not None and Pod(seen).phase == "Running"
+        await testbed.start_pod(pod, "crew", *processes)
 
 
 async def bound(testbed, run):
@@ -69,7 +58,7 @@ async def until_bound(testbed, run, pod):
 
 
 async def until_pod(testbed, run):
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(WAIT_SECONDS):
         while not (pods := await bound(testbed, run)):
             await asyncio.sleep(0.02)
     return pods[0]
@@ -173,7 +162,7 @@ async def test_a_pod_that_is_lost_between_binding_and_claim_gives_the_run_back(t
         await testbed.kube.patch(kinds.PROJECT, "demo", {"spec": {"run": {"warm": 0}}})
         ended = container_status("crew", terminated={"exitCode": 79, "reason": "Error", "message": "{}"})
         await testbed.set_pod_status(pod.name, pod.uid, {"phase": "Failed", "containerStatuses": [ended]})
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(WAIT_SECONDS):
         while not [one for one in await bound(testbed, "run-a") if one.uid != pod.uid]:
             await asyncio.sleep(0.05)
     (other,) = [one for one in await bound(testbed, "run-a") if one.uid != pod.uid]

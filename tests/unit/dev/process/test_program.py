@@ -65,7 +65,7 @@ def test_a_program_that_ends_is_reported_with_its_last_lines(settings: Settings)
         name="nap",
         argv=("/bin/sh", "-c", "echo out of rope; sleep 0.05; exit 3"),
         probe=UnixProbe(settings.run / "none.sock"),
-        startup_seconds=5,
+        startup_seconds=60,
     )
     program.start(settings, broken)
     with pytest.raises(DevClusterError, match="out of rope"):
