@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from controller.github import reconcile
 from controller.github.pauses import RequestPauses
+from controller.runtime import event_map
 from crds import kinds
 from crds.names import ANNOTATION_CLOSED, ANNOTATION_GITHUB
 from tests.cluster.controller.conftest import WAIT_SECONDS, ControllerTestbed, controller, settings, settle
@@ -278,6 +279,8 @@ async def test_retry_after_applies_to_the_whole_project(testbed, github, monkeyp
     await testbed.deployment("dep-b", source=commit(OTHER))
     await testbed.settle()
     assert github.request_count == 1
-    # The pause ends: the next resync reports both.
+    # The pause ends.
     monkeypatch.setattr(RequestPauses, "left", lambda *_: 0.0)
+    for name in ("dep-a", "dep-b"):
+        testbed.process.own.queues.add(event_map.github(name))
     await wait_reported(testbed, "dep-b", "success")
