@@ -138,7 +138,7 @@ class Demo:
                     "Run", name, {"project": self.project, "input": {"topic": "harbours"}}, "create"
                 )
             )
-            await testbed.kubectl("wait", f"crun/{name}", "--for=condition=Complete", "--timeout=230s")
+            await testbed.kubectl("wait", f"crun/{name}", "--for=condition=Complete", "--timeout=240s")
             runs = await eventually(
                 lambda: testbed.get("/v1/runs", project=self.project),
                 lambda seen: any(item["id"] == f"run_{name[4:]}" and item["completed_at"] for item in seen),

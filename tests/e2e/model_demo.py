@@ -32,7 +32,7 @@ async def deploy_model(testbed: E2eTestbed) -> str:
     manifests = await testbed.kubectl("kustomize", str(EXAMPLES / "model"))
     said = await testbed.kubectl("-n", "models", "apply", "-f", "-", stdin=manifests.replace(IMAGE, image))
     return said + await testbed.kubectl(
-        "-n", "models", "rollout", "status", "deployment/model", "--timeout=230s"
+        "-n", "models", "rollout", "status", "deployment/model", "--timeout=240s"
     )
 
 

@@ -21,7 +21,7 @@ async def test_a_run_reaches_the_model_that_its_project_names(testbed, capsys):
         # The policy follows the project: without an entry the same crew reaches nothing.
         await demo.crewyard("projects", "set", project, "--no-egress")
         await testbed.kubectl(
-            "wait", "networkpolicy", f"crewyard-egress-{project}", "--for=delete", "--timeout=230s"
+            "wait", "networkpolicy", f"crewyard-egress-{project}", "--for=delete", "--timeout=240s"
         )
         blocked = await demo.crewyard("run", project, check=False)
         assert "APITimeoutError" in blocked and "spec.run.egress" in blocked

@@ -86,7 +86,7 @@ async def test_runs_of_a_failed_deployment(testbed, upload_projects):
 
     run = f"run-{secrets.token_hex(6)}"
     await testbed.apply("Run", run, {"deployment": deployment.replace("_", "-", 1)}, "create")
-    await testbed.kubectl("wait", f"crun/{run}", "--for=condition=Complete", "--timeout=230s")
+    await testbed.kubectl("wait", f"crun/{run}", "--for=condition=Complete", "--timeout=240s")
     assert (await testbed.object("runs", run))["status"]["error"]["reason"] == "DeploymentFailed"
     # The API returns objects of kubectl after their watch event.
     shown = await BuiltCrew(testbed, upload_project.project, deployment).wait_finished(f"run_{run[4:]}")

@@ -126,9 +126,9 @@ async def test_run_name_executes_once(testbed, crew):
     path = f"/v1/runs/run_{name[4:]}"
     assert (await crew.wait_finished(path.removeprefix("/v1/runs/")))["status"] == "succeeded"
     first = await eventually(lambda: testbed.get(path), lambda seen: seen["usage"] is not None)
-    await testbed.kubectl("delete", "crun", name, "--timeout=230s")
+    await testbed.kubectl("delete", "crun", name, "--timeout=240s")
     await testbed.apply("Run", name, spec, "create")
-    await testbed.kubectl("wait", f"crun/{name}", "--for=condition=Complete", "--timeout=230s")
+    await testbed.kubectl("wait", f"crun/{name}", "--for=condition=Complete", "--timeout=240s")
     assert (await testbed.object("runs", name))["status"]["error"]["reason"] == "AlreadyExecuted"
     assert await testbed.get(path) == first
 
@@ -143,7 +143,7 @@ async def test_run_name_executes_once(testbed, crew):
 async def test_run_that_cannot_start(testbed, crew, spec, reason):
     name = f"run-{secrets.token_hex(6)}"
     await testbed.apply("Run", name, spec, "create")
-    await testbed.kubectl("wait", f"crun/{name}", "--for=condition=Complete", "--timeout=230s")
+    await testbed.kubectl("wait", f"crun/{name}", "--for=condition=Complete", "--timeout=240s")
     shown = await testbed.object("runs", name)
     assert (shown["status"]["phase"], shown["status"]["error"]["reason"]) == ("Failed", reason)
     seen = await crew.wait_finished(f"run_{name[4:]}")

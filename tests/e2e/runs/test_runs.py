@@ -59,7 +59,7 @@ async def test_run_created_with_kubectl(testbed, crew):
     await testbed.apply("Run", name, spec, "create")
     run = await crew.wait_finished(f"run_{name[4:]}")
     assert (run["status"], run["output"]["greeting"]) == ("succeeded", "hello Grace")
-    await testbed.kubectl("wait", f"crun/{name}", "--for=condition=Succeeded", "--timeout=230s")
+    await testbed.kubectl("wait", f"crun/{name}", "--for=condition=Succeeded", "--timeout=240s")
     columns = (await testbed.kubectl("get", "crun", name, "--no-headers")).split()
     assert columns[:2] == [name, "Succeeded"]
     assert "hello Grace" in await testbed.kubectl("logs", name)

@@ -57,7 +57,7 @@ def test_one_namespace_has_every_name_and_waits_for_nothing():
     view = NamespaceProjectNames(names, "a")
     view.see(project("2026-11-21T10:00:00Z", "1"))
     assert not view.is_taken("demo") and not UNSHARED.is_taken("demo")
-    asyncio.run(asyncio.wait_for(names.wait_complete(), 60))
+    asyncio.run(asyncio.wait_for(names.wait_complete(), 120))
 
 
 def test_names_are_certain_only_when_every_namespace_is_listed():
@@ -69,7 +69,7 @@ def test_names_are_certain_only_when_every_namespace_is_listed():
         await asyncio.sleep(0)
         assert not waiting.done()
         names.mark_listed("b")
-        await asyncio.wait_for(waiting, 60)
+        await asyncio.wait_for(waiting, 120)
 
     asyncio.run(scene())
 

@@ -382,6 +382,7 @@ async def test_stop_reports_stopped_with_events_and_a_partial_artifact(pod: Any,
     ended = await pod.wait()
     assert (ended.code, api.result["outcome"], api.result["reason"]) == (0, "stopped", None)
     assert [(version.body, version.partial) for version in api.artifacts["half.txt"]] == [(b"half", True)]
+    assert ended.seconds < 120
 
 
 async def test_a_crew_that_finishes_within_the_grace_period_succeeds(pod: Any, api: Any) -> None:

@@ -133,6 +133,7 @@ async def test_fake_run_api_answers_like_the_api(
         real = await converse(RunCaller(session, url, "run-uid", "pod"))
     stand_in = fake.FakeRunAPI(
         input={"topic": "ants"},
+        timeout=60,
         ask_seconds=86400,
         limits={"artifact_bytes": limits.artifact_bytes},
         refuse_artifacts={"refused.txt": "the limit of a run is 8 bytes of files"},

@@ -156,7 +156,7 @@ def actor(make, kube, ahead) -> Applier:
 async def test_admission_creates_the_pod_and_enqueues_the_run(actor, config, cluster):
     await AdmissionReconciler(actor, config).reconcile("demo")
     assert (cluster.made, cluster.patches) == (["run-a"], [])
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         assert await actor.queues.main.get() == event_map.run("run-a")
     await AdmissionReconciler(actor, config).reconcile("demo")
     assert cluster.made == ["run-a"]
@@ -186,7 +186,7 @@ async def test_existing_pod_is_cached_after_a_restart(actor, config, cluster, ma
     await AdmissionReconciler(actor, config).reconcile("demo")
     assert (cluster.made, cluster.patches) == ([], [])
     assert actor.cache.get(kinds.POD, "run-a") is not None
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         assert await actor.queues.main.get() == event_map.run("run-a")
 
 
@@ -199,7 +199,7 @@ async def test_run_changed_while_queued_is_requeued(actor, config, cluster, make
     assert actor.cache.get(kinds.RUN, "run-a") is None
     ahead[0] = 5.0
     keys = []
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         while event_map.run("run-a") not in keys:
             keys.append(await actor.queues.main.get())
 
