@@ -59,7 +59,7 @@ async def test_a_deletion_does_not_wait_for_all_runs(testbed, stored, monkeypatc
     uid = await testbed.add_project("crew")
     store = testbed.store
     monkeypatch.setattr(projects, "REMOVAL_WAIT_SECONDS", 0.05)
-    async with store.projects._removal_turn, asyncio.timeout(20):
+    async with store.projects._removal_turn, asyncio.timeout(120):
         assert (await testbed.call("DELETE", "/v1/projects/crew"))[0] == 204
         status, body, _ = await testbed.call("POST", "/v1/projects", {"name": "crew"})
         assert (status, body["error"]["details"]["field"]) == (409, "name")
