@@ -46,13 +46,6 @@ def _check_plan(call: EndpointCall, plan: str) -> None:
         )
 
 
-async def _record(call: EndpointCall, manifest: dict[str, Any]) -> ProjectRow:
-    """Record the apiserver's response and return its row, so the next read includes the change."""
-    project = Project(manifest)
-    await call.services.store.projects.observe(project)
-    return await _stored(call, project.name)
-
-
 async def _stored(call: EndpointCall, name: str) -> ProjectRow:
     row = await call.services.store.projects.get(name)
     if row is None:
