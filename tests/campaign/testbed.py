@@ -209,7 +209,7 @@ async def open_testbed(
         # Two active controllers do no harm: most tests with two do without the election.
         "CREWYARD_LEADER_ELECTION": "off",
         # The checks compare pods with those of an undisturbed run: they stay as long as their Run objects.
-        "CREWYARD_RUN_POD_TTL": "600",
+        "CREWYARD_RUN_POD_TTL": "3600",
         **(settings or {}),
     }
     of_controller = {"KUBECONFIG": str(kubeconfig)} if kubeconfig else {}
