@@ -135,8 +135,8 @@ HOLES: tuple[Hole, ...] = (
         f"{PROJECTS}::test_destination_of_a_secret_needs_admin",
     ),
     hole(
-        "X2", "a permission is decided on a row", "api/v1/projects/routes.py",
-        "project = Project(manifest)", "project = row.as_object()",
+        "X2", "a permission is decided on a row", "api/v1/projects/spec_patch.py",
+        "spec = change(Project(manifest))", "spec = change(row.as_object())",
         f"{PROJECTS}::test_a_permission_is_decided_on_the_object_not_on_an_older_row",
     ),
     hole(
