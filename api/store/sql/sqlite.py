@@ -24,6 +24,8 @@ from api.store.sql.transaction_group import TransactionGroup
 CONNECTION_TIMEOUT_SECONDS = 3.0
 """Wait for a connection: with LOCK_TIMEOUT_SECONDS below the 5 s that clients are promised."""
 READER_CONNECTIONS = 4
+READER_CACHE_KIB = 512
+"""Pages that a reader keeps: every commit of the writer empties its cache, so that more only costs memory."""
 
 
 class SqliteDatabase(Database):
@@ -151,6 +153,8 @@ def _engine(path: Path, writes: bool, size: int) -> AsyncEngine:
         "synchronous": "FULL",
         "foreign_keys": "ON",
     }
+    if not writes:
+        pragmas["cache_size"] = f"-{READER_CACHE_KIB}"
 
     async def make_connection(*_arguments: Any, **_options: Any) -> SqliteConnection:
         return await connect(path, writes, pragmas)
