@@ -54,18 +54,23 @@ class IssuerKeys:
     async def key(self, algorithm: str, key_id: str) -> Any | None:
         """Return the public key with this algorithm and id, or None.
 
+        While one task fetches stale keys, the others do not wait for a key that is known.
         Raises a 503 if no keys were fetched within a day and the issuer is unavailable.
         """
         if algorithm not in ALGORITHMS or not key_id:
             return None
         name = (algorithm, key_id)
-        if self._should_read(name):
+        usable = name in self._keys and not self._expired()
+        if self._should_read(name) and not (usable and self._lock.locked()):
             async with self._lock:
                 if self._should_read(name):  # Another task may have fetched them meanwhile.
                     await self._read()
-        if self._read_at is None or self._clock() - self._read_at > MAX_STALE_SECONDS:
+        if self._expired():
             raise errors.unavailable("the issuer of the token cannot be reached right now; try again shortly")
         return self._keys.get(name)
+
+    def _expired(self) -> bool:
+        return self._read_at is None or self._clock() - self._read_at > MAX_STALE_SECONDS
 
     def _should_read(self, name: tuple[str, str]) -> bool:
         now = self._clock()

@@ -62,6 +62,25 @@ async def test_keys_are_kept_for_a_day_while_the_issuer_is_unavailable(issuer):
         await found.key("RS256", "one")
 
 
+async def test_known_keys_do_not_wait_while_another_task_fetches(issuer):
+    clock = JwksClock()
+    found = IssuerKeys(issuer.url, clock)
+    assert await found.key("RS256", "one") is not None
+    issuer.answering.clear()
+    clock.now = REFRESH_SECONDS + 1
+    first = asyncio.create_task(found.key("RS256", "one"))
+    async with asyncio.timeout(60):
+        while len(issuer.asked) < 3:
+            await asyncio.sleep(0.01)
+    assert await asyncio.wait_for(found.key("RS256", "one"), 60) is not None
+    clock.now = MAX_STALE_SECONDS + 1
+    unknown, expired = (asyncio.create_task(found.key("RS256", key_id)) for key_id in ("new", "one"))
+    assert not first.done(), "the test ended after the fetch"
+    issuer.answering.set()
+    assert await first is not None and await unknown is None and await expired is not None
+    assert len(issuer.asked) == 6, "the first fetch, and that of the expired keys"
+
+
 async def test_failing_issuer_is_asked_less_and_less_often(issuer):
     clock = JwksClock()
     found = IssuerKeys(issuer.url, clock)
