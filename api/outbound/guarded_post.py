@@ -69,11 +69,14 @@ class GuardedPoster:
             url = parse_url(address, None)
         except ContextUrlRefused as error:
             raise PostFailed(f"the URL {error}") from error
+        problem = "was not resolved"
         try:
             async with asyncio.timeout(self._timeout):
-                return await self._post(url, content, headers, body_bytes, project)
+                addresses = await self._addresses(url, project)
+                problem = "did not respond"
+                return await self._post(url, addresses, content, headers, body_bytes)
         except TimeoutError as error:
-            raise PostFailed(f"{url.host} did not respond within {self._timeout:g} s") from error
+            raise PostFailed(f"{url.host} {problem} within {self._timeout:g} s") from error
         except AddressRefused as error:
             raise PostFailed(
                 f"{url.host} is not in the networks that this installation connects to"
@@ -84,12 +87,16 @@ class GuardedPoster:
             raise PostFailed(f"{url.host} could not be reached: {type(error).__name__}") from error
 
     async def _post(
-        self, url: ContextUrl, content: bytes, headers: Mapping[str, str], body_bytes: int, project: str
+        self,
+        url: ContextUrl,
+        addresses: list[str],
+        content: bytes,
+        headers: Mapping[str, str],
+        body_bytes: int,
     ) -> PostResponse:
         request_url = URL(url.url, encoded=True)
         if (request_url.host, request_url.port, request_url.scheme) != (url.host, url.port, url.scheme):
             raise ValueError("ambiguous URL")
-        addresses = await self._addresses(url, project)
         async with (
             pinned_session(url.host, addresses) as session,
             session.post(request_url, data=content, headers=headers, allow_redirects=False) as response,

@@ -154,6 +154,17 @@ async def test_slow_names_of_a_project_delay_no_other_project(receivers):
         sender.close()
 
 
+async def test_slow_name_is_named_in_the_error(receivers):
+    release = threading.Event()
+    sender = WebhookSender(RULES, lambda host, port: [GOOD] if release.wait() else [], timeout=0.1)
+    try:
+        attempt = await sender.send(receivers.url("/in", "slow.example.com"), b"{}", {}, "uid-a")
+    finally:
+        release.set()
+        sender.close()
+    assert attempt == type(attempt)(None, "slow.example.com was not resolved within 0.1 s")
+
+
 async def test_what_cannot_be_reached_is_an_error(receivers, sender):
     attempt = await sender.send(f"http://{GOOD}:{free_port()}/", b"{}", {}, "uid-a")
     assert "could not be reached" in attempt.error
