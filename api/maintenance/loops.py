@@ -26,6 +26,7 @@ from api.projection import projections
 from api.projection.kaniko_logs import MAX_PARALLEL_LOGS, KanikoLogs
 from api.projection.list_watch import list_and_watch
 from api.projection.recover import RECOVER_AFTER, recover_all
+from api.projection.restarts import LoopBody, run_forever
 from api.projection.resync import resync
 from api.projection.stray_runs import StrayRuns
 from api.questions import status_delivery
@@ -52,17 +53,13 @@ ORPHAN_SWEEP_INTERVAL_SECONDS = 6 * 3600.0
 IDEMPOTENCY_EXPIRY_INTERVAL_SECONDS = 3600.0
 KEY_USES_INTERVAL_SECONDS = 10.0
 ACCOUNTING_INTERVAL_SECONDS = 5.0
-MAX_BACKOFF_SECONDS = 30.0
 CANCEL_TIMEOUTS_SECONDS = (5.0, 5.0)
 """Seconds to wait after each cancellation; the termination grace period is 20 s in total."""
-HEALTHY_AFTER_SECONDS = 60.0
-"""Seconds after which a loop that ran counts as healthy again."""
 
 WATCHES_PER_NAMESPACE = 5
 """Of the projections, the build logs, and the pods that wait for a run. Each keeps a connection."""
 CONNECTIONS_PER_NAMESPACE = WATCHES_PER_NAMESPACE + MAX_PARALLEL_LOGS
 """Kept by watches, and by build logs until their builds end."""
-LoopBody = Callable[[], Awaitable[None]]
 
 
 @dataclass
@@ -318,22 +315,3 @@ async def cancel_all(tasks: list[asyncio.Task[None]]) -> None:
         if not pending:
             return
     log.error("background loops not cancelled in time", work=sorted(task.get_name() for task in pending))
-
-
-async def run_forever(name: str, body: LoopBody, on_failure: Callable[[str], None]) -> None:
-    """Restart a failed loop with exponential back-off and report each failure to `on_failure`."""
-    backoff = 0.5
-    while True:
-        started = time.monotonic()
-        try:
-            await body()
-        except Exception:
-            log.exception("background work failed", work=name)
-            # A metric's label: it names no namespace.
-            on_failure(name.partition("@")[0])
-        backoff = (
-            0.5
-            if time.monotonic() - started > HEALTHY_AFTER_SECONDS
-            else min(backoff * 2, MAX_BACKOFF_SECONDS)
-        )
-        await asyncio.sleep(backoff)

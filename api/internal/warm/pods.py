@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from api.projection.list_watch import Projection, list_and_watch
+from api.projection.restarts import run_forever
 from crds import names
 from crds.kinds import POD, RUN
 from crds.objects import Pod
@@ -55,13 +56,7 @@ class WarmPods:
     async def bound_run(self, pod: str, uid: str, seconds: float) -> BoundRun | None:
         """Return the run of a pod as soon as it has one; None after `seconds`."""
         if self._watch is None and not self._closed:
-            self._watch = asyncio.create_task(
-                list_and_watch(
-                    self._kube,
-                    Projection(POD, self._apply, self._delete, self._versions, names.LABEL_WARM),
-                    lambda: None,
-                )
-            )
+            self._watch = asyncio.create_task(run_forever("warm_pods", self._read))
         end = asyncio.get_running_loop().time() + seconds
         while not self._closed:
             seen = self._seen.get(pod)
@@ -86,6 +81,10 @@ class WarmPods:
         self._closed = True
         for name in list(self._waiters):
             self._wake(name)
+
+    async def _read(self) -> None:
+        projection = Projection(POD, self._apply, self._delete, self._versions, names.LABEL_WARM)
+        await list_and_watch(self._kube, projection, lambda: None)
 
     async def _change(self, pod: str, seconds: float) -> None:
         changed = asyncio.get_running_loop().create_future()

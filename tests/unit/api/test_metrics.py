@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from api.maintenance import loops
+from api.projection.restarts import run_forever
 from api.metrics import ApiMetrics
 from api.services import SERVICES
 from api.store.sql.leader import SingleProcessLeader
@@ -69,7 +70,7 @@ async def test_failed_loop_is_counted_and_restarted():
         times.append(1)
         raise OSError("away")
 
-    task = asyncio.create_task(loops.run_forever("pruning", work, counted.put_nowait))
+    task = asyncio.create_task(run_forever("pruning", work, counted.put_nowait))
     async with asyncio.timeout(60):
         assert [await counted.get(), await counted.get()] == ["pruning", "pruning"]
     task.cancel()
