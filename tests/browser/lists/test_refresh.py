@@ -38,6 +38,7 @@ async def test_deployment_appears_and_becomes_active(testbed, console):
 
 
 async def test_overview_follows_a_deployment_and_runs(testbed, console):
+    """Slow: each change appears after the next poll of the page."""
     await story.add_history(testbed)
     page = await console.show(f"#/projects/{story.PROJECT}")
     await expect(page.get_by_text("of the last 12 ended runs")).to_be_visible()

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from api.maintenance import loops
-from api.projection.restarts import run_forever
 from api.metrics import ApiMetrics
+from api.projection.restarts import run_forever
 from api.services import SERVICES
 from api.store.sql.leader import SingleProcessLeader
 from controller.observability.metrics import ControllerMetrics as OfController
